@@ -2,18 +2,19 @@
 //!
 //! A controller registers itself by being linked. Removing one is deleting its folder and its line here.
 
-#[cfg(test)]
-mod cluster;
 pub mod cronjob;
 pub mod daemonset;
 pub mod deployment;
 pub mod disruption;
-#[cfg(test)]
-mod fixtures;
 pub mod job;
 pub mod pod_garbage_collector;
 pub mod replicaset;
 pub mod replicationcontroller;
 mod shared;
 pub mod statefulset;
+#[cfg(test)]
+mod tests;
 pub mod ttl_after_finished;
+
+#[cfg(test)]
+use tests::{cluster, fixtures};

@@ -1,4 +1,4 @@
-//! The plan of a reconcile in words, for people who ask why.
+//! Explains the plan of a reconcile to operators.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use super::placement::{LeaveReason, Placement};
 use super::plan::{Plan, Step};
 use super::snapshot::Snapshot;
 
-/// How many names are listed.
+/// The number of names that are listed.
 const NAMED: usize = 3;
 
 impl Plan {
-    /// What is planned for a daemon set, and why; and why nodes have no pod.
+    /// Explains the plan for a DaemonSet, and why nodes have no pod.
     pub(super) fn explain(&self, snapshot: &Snapshot<'_>) -> String {
         let status = &self.status;
         let counts = format!(
@@ -21,17 +21,17 @@ impl Plan {
             status.updated_number_scheduled,
             status.number_available
         );
-        let mut sentences: Vec<String> = self.changes_in_words();
+        let mut sentences: Vec<String> = self.explain_changes();
         if sentences.is_empty() {
             sentences.push("creates and deletes no pod".to_owned());
         } else if self.step == Step::RollingUpdate {
             sentences.insert(0, "rolls the template out".to_owned());
         }
-        sentences.extend(unplaced_in_words(snapshot));
+        sentences.extend(explain_unplaced(snapshot));
         format!("{} ({counts})", sentences.join("; "))
     }
 
-    fn changes_in_words(&self) -> Vec<String> {
+    fn explain_changes(&self) -> Vec<String> {
         let mut created: BTreeMap<CreateReason, Vec<&str>> = BTreeMap::new();
         for creation in &self.changes.create {
             created.entry(creation.reason).or_default().push(&creation.node);
@@ -75,8 +75,8 @@ impl DeleteReason {
     }
 }
 
-/// Why nodes should not run the daemon, with the nodes of each reason.
-fn unplaced_in_words(snapshot: &Snapshot<'_>) -> Vec<String> {
+/// Explains why nodes should not run the daemon, with the nodes of each reason.
+fn explain_unplaced(snapshot: &Snapshot<'_>) -> Vec<String> {
     let mut nodes: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (node, placement) in &snapshot.placements {
         if let Some(reason) = placement.explain() {
@@ -102,7 +102,7 @@ impl Placement<'_> {
     }
 }
 
-/// The first names, and how many more there are.
+/// Returns the first names, and the number of the others.
 fn names(all: &[&str]) -> String {
     let named = all.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
     match all.len().saturating_sub(NAMED) {

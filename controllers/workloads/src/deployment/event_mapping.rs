@@ -1,4 +1,4 @@
-//! Event mapping: the deployments that a change enqueues.
+//! Event mapping: the Deployments that a change enqueues.
 
 use std::sync::Arc;
 
@@ -9,26 +9,25 @@ use kcm_informers::Change;
 
 use super::rollout::recreate::may_run;
 
-/// The deployments as owners of replica sets: a change of a replica set enqueues the deployment that controls it, before
-/// and after the change. That of an orphan enqueues all deployments that select it: one of them adopts it.
+/// Deployments as owners of ReplicaSets: a change of a ReplicaSet enqueues the Deployment that controls it, before and after
+/// the change. A change of an orphan enqueues all Deployments that select it: one of them adopts it.
 pub(super) fn owners<L: OwnerLister<Deployment>>(deployments: L) -> Owners<Deployment, L> {
     Owners::known(deployments, |deployment| deployment.selector.as_ref().ok())
 }
 
-/// Looks replica sets and their pods up.
+/// Looks up ReplicaSets and their Pods.
 pub(super) trait ReplicaSetLister {
-    /// The replica set of that name.
     fn replica_set(&self, key: &ObjectKey) -> Option<Arc<ReplicaSet>>;
 
-    /// Whether the replica set has a pod that may run.
+    /// Returns true if the ReplicaSet has a Pod that may run.
     fn has_running_pods(&self, set: &ReplicaSet) -> bool;
 }
 
-/// A pod enqueues the deployment of its replica set only for the strategy `Recreate`, and only when it was the last pod
-/// of the replica set that may run: it finished or was deleted.
+/// A Pod enqueues the Deployment of its ReplicaSet only for the strategy `Recreate`, and only if it was the last Pod of the
+/// ReplicaSet that may run, and finished or was deleted.
 ///
-/// A recreation waits for that before it creates new pods. For everything else the status of the replica set enqueues
-/// the deployment.
+/// A recreation waits for this before it creates new Pods. In all other cases the status of the ReplicaSet enqueues the
+/// Deployment.
 pub(super) fn key_for_pod<L: OwnerLister<Deployment>>(
     change: &Change<Pod>,
     owners: &Owners<Deployment, L>,

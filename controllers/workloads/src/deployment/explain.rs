@@ -1,4 +1,4 @@
-//! The plan of a reconcile in words, for people who ask why.
+//! Explains the plan of a reconcile to operators.
 
 use super::plan::{Plan, Step, SyncAction};
 use super::replica_sets::Edit;
@@ -6,8 +6,8 @@ use super::rollback::Rollback;
 use super::rollout::ScaleReason;
 
 impl Plan {
-    /// What is planned for a deployment that wants so many `replicas`, and why: a sentence for the action, and one for
-    /// each step that writes.
+    /// Explains the plan for a Deployment that wants `replicas`: a sentence for the action, and one for each step that
+    /// writes.
     pub(super) fn explain(&self, replicas: i32) -> String {
         let steps: Vec<String> = self.steps.iter().filter_map(Step::explain).collect();
         let counts = self.status_update.as_ref().map(|update| {

@@ -1,9 +1,9 @@
-//! The plan of a reconcile in words, for people who ask why.
+//! Explains the plan of a reconcile to operators.
 
 use super::steps::{Deletion, Plan, Step, Wait};
 
 impl Plan {
-    /// What is planned, and what the stateful set waits for.
+    /// Explains the plan, and what the StatefulSet waits for.
     pub(super) fn explain(&self) -> String {
         let steps: Vec<_> = self.phases.iter().flat_map(|phase| phase.pods.iter().flatten()).collect();
         let count = |of: &dyn Fn(&Step) -> bool| steps.iter().filter(|step| of(step)).count();

@@ -10,17 +10,17 @@ use kcm_testing::TestCluster;
 use serde_json::{Value, json};
 
 use super::fixtures::{DaemonSetBuilder, NAMESPACE, key};
-use crate::cluster::as_sent;
 use crate::daemonset::DESCRIPTOR;
+use crate::tests::cluster::as_sent;
 
 pub(crate) const DAEMON_SETS: Resource = DaemonSet::RESOURCE;
 pub(crate) const REVISIONS: Resource = ControllerRevision::RESOURCE;
 
 /// An API server and a manager on it, which stops on drop.
-pub(crate) struct Cluster(crate::cluster::Cluster);
+pub(crate) struct Cluster(crate::tests::cluster::Cluster);
 
 impl Deref for Cluster {
-    type Target = crate::cluster::Cluster;
+    type Target = crate::tests::cluster::Cluster;
     fn deref(&self) -> &Self::Target {
         &self.0
     }
@@ -36,7 +36,7 @@ impl Cluster {
             prepare(sandbox);
         };
         let watched = [PODS, NODES, DAEMON_SETS, REVISIONS];
-        Self(crate::cluster::Cluster::start(&[DESCRIPTOR], &watched, prepare).await)
+        Self(crate::tests::cluster::Cluster::start(&[DESCRIPTOR], &watched, prepare).await)
     }
 
     pub(crate) fn create(&self, set: &DaemonSetBuilder) -> Value {

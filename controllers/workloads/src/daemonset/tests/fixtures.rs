@@ -7,15 +7,15 @@ use kcm_api::views::{DaemonSet, Node, Pod, PodTargetNode};
 use kcm_api::{Need, Needs, PartReader};
 use serde_json::{Value, json};
 
-pub(crate) use crate::cluster::{NAMESPACE, key, now};
 use crate::daemonset::backoff::FailedPodBackoff;
 use crate::daemonset::changes::{CreateReason, DeleteReason, PodChanges};
 use crate::daemonset::gates::Gates;
 use crate::daemonset::revision::CurrentRevision;
 use crate::daemonset::rollout::Limits;
 use crate::daemonset::snapshot::Snapshot;
-use crate::fixtures::{ObjectBuilder, ago, build};
-pub(crate) use crate::fixtures::{PodBuilder, pod};
+pub(crate) use crate::tests::cluster::{NAMESPACE, key, now};
+use crate::tests::fixtures::{ObjectBuilder, ago, build};
+pub(crate) use crate::tests::fixtures::{PodBuilder, pod};
 
 pub(crate) type DaemonSetBuilder = ObjectBuilder<DaemonSet>;
 pub(crate) type NodeBuilder = ObjectBuilder<Node>;

@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::fixtures::{NAMESPACE, daemon_pod, daemon_set};
 use crate::daemonset::history::{Current, History, hash_of, pods_of_duplicates};
-use crate::fixtures::{ObjectBuilder, build};
 use crate::shared::revisions::RevisionData;
+use crate::tests::fixtures::{ObjectBuilder, build};
 
 fn data(image: &str) -> RevisionData {
     RevisionData::of(daemon_set("agent").image(image).build().template()).expect("the template must be valid")

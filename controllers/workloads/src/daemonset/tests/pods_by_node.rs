@@ -2,7 +2,7 @@
 
 use super::fixtures::{NEW, daemon_pod, now, targets};
 use crate::daemonset::pods_by_node::{PodsByNode, next_availability};
-use crate::fixtures::build;
+use crate::tests::fixtures::build;
 
 #[test]
 fn pods_belong_to_the_node_that_they_run_on_or_are_made_for() {

@@ -6,14 +6,14 @@ use kcm_sandbox_apiserver::{DEPLOYMENTS, PODS, REPLICA_SETS, Sandbox};
 use serde_json::Value;
 
 use super::fixtures::{DeploymentBuilder, NAMESPACE, ReplicaSetBuilder, key};
-use crate::cluster::as_sent;
 use crate::deployment::DESCRIPTOR;
+use crate::tests::cluster::as_sent;
 
 /// An API server and a manager on it, which stops on drop.
-pub(crate) struct Cluster(crate::cluster::Cluster);
+pub(crate) struct Cluster(crate::tests::cluster::Cluster);
 
 impl Deref for Cluster {
-    type Target = crate::cluster::Cluster;
+    type Target = crate::tests::cluster::Cluster;
     fn deref(&self) -> &Self::Target {
         &self.0
     }
@@ -23,14 +23,14 @@ impl Cluster {
     /// Starts the deployment controller alone: the status of replica sets does not change.
     pub(crate) async fn start(prepare: impl FnOnce(&Sandbox) + 'static) -> Self {
         let watched = [PODS, REPLICA_SETS, DEPLOYMENTS];
-        Self(crate::cluster::Cluster::start(&[DESCRIPTOR], &watched, prepare).await)
+        Self(crate::tests::cluster::Cluster::start(&[DESCRIPTOR], &watched, prepare).await)
     }
 
     /// Starts the deployment controller and the replica set controller.
     pub(crate) async fn start_both(prepare: impl FnOnce(&Sandbox) + 'static) -> Self {
         let watched = [PODS, REPLICA_SETS, DEPLOYMENTS];
         let controllers = [DESCRIPTOR, crate::replicaset::DESCRIPTOR];
-        Self(crate::cluster::Cluster::start(&controllers, &watched, prepare).await)
+        Self(crate::tests::cluster::Cluster::start(&controllers, &watched, prepare).await)
     }
 
     pub(crate) fn create(&self, deployment: &DeploymentBuilder) -> Value {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use kcm_api::views::Pod;
 
-pub(crate) use crate::cluster::{NAMESPACE, key, now};
 use crate::deployment::gates::Gates;
-use crate::fixtures::pod;
-pub(crate) use crate::fixtures::{
+pub(crate) use crate::tests::cluster::{NAMESPACE, key, now};
+use crate::tests::fixtures::pod;
+pub(crate) use crate::tests::fixtures::{
     DeploymentBuilder, ReplicaSetBuilder, ago, available, build, condition, deployment, progressing, set,
 };
 

@@ -70,7 +70,7 @@ async fn reads_its_own_replica_sets_and_the_orphans_that_it_selects() {
             create_set(sandbox, &set);
         }
         let orphan = elsewhere(set("orphan-elsewhere").orphan()).0;
-        sandbox.create(&REPLICA_SETS, crate::cluster::as_sent(orphan)).unwrap();
+        sandbox.create(&REPLICA_SETS, crate::tests::cluster::as_sent(orphan)).unwrap();
     };
     let observed = with_caches(&deployment("web"), prepare, observe).await;
     let mut names: Vec<_> = observed.replica_sets.iter().map(|set| set.metadata.key.name().to_owned()).collect();

@@ -5,14 +5,14 @@ use std::ops::Deref;
 use kcm_sandbox_apiserver::{PODS, REPLICA_SETS, Sandbox};
 use serde_json::Value;
 
-use crate::fixtures::{ReplicaSetBuilder, create_replica_set};
 use crate::replicaset::DESCRIPTOR;
+use crate::tests::fixtures::{ReplicaSetBuilder, create_replica_set};
 
 /// An API server and a manager on it, which stops on drop.
-pub(crate) struct Cluster(crate::cluster::Cluster);
+pub(crate) struct Cluster(crate::tests::cluster::Cluster);
 
 impl Deref for Cluster {
-    type Target = crate::cluster::Cluster;
+    type Target = crate::tests::cluster::Cluster;
     fn deref(&self) -> &Self::Target {
         &self.0
     }
@@ -21,7 +21,7 @@ impl Deref for Cluster {
 impl Cluster {
     /// Starts the controller on an API server that `prepare` has filled.
     pub(crate) async fn start(prepare: impl FnOnce(&Sandbox) + 'static) -> Self {
-        Self(crate::cluster::Cluster::start(&[DESCRIPTOR], &[PODS, REPLICA_SETS], prepare).await)
+        Self(crate::tests::cluster::Cluster::start(&[DESCRIPTOR], &[PODS, REPLICA_SETS], prepare).await)
     }
 
     pub(crate) fn create(&self, replica_set: &ReplicaSetBuilder) -> Value {

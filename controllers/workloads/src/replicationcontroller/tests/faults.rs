@@ -6,7 +6,7 @@ use kcm_testing::kill_after_each_write;
 use kcm_testing::sandbox::{Fault, PODS, Status, Verb};
 
 use super::{CONTROLLERS, Cluster, DESCRIPTOR, has, scale, web};
-use crate::cluster::environment;
+use crate::tests::cluster::environment;
 
 const MINUTE: Duration = Duration::from_mins(1);
 

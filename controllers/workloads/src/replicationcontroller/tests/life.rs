@@ -4,8 +4,8 @@ use kcm_testing::sandbox::{Fault, PODS, Status, Verb};
 use serde_json::json;
 
 use super::{Cluster, has, scale, web};
-use crate::cluster::key;
-use crate::fixtures::{create_pod, pod};
+use crate::tests::cluster::key;
+use crate::tests::fixtures::{create_pod, pod};
 
 #[tokio::test(start_paused = true)]
 async fn creates_missing_pods_and_reports_them() {

@@ -11,7 +11,7 @@ use kcm_testing::sandbox::{PODS, Sandbox};
 use serde_json::{Value, json};
 
 use super::DESCRIPTOR;
-use crate::cluster::{NAMESPACE, key};
+use crate::tests::cluster::{NAMESPACE, key};
 
 const CONTROLLERS: Resource = views::ReplicationController::RESOURCE;
 
@@ -33,10 +33,10 @@ fn web(replicas: i32) -> Value {
 }
 
 /// An API server and a manager with the controller on it, which stops on drop.
-struct Cluster(crate::cluster::Cluster);
+struct Cluster(crate::tests::cluster::Cluster);
 
 impl Deref for Cluster {
-    type Target = crate::cluster::Cluster;
+    type Target = crate::tests::cluster::Cluster;
     fn deref(&self) -> &Self::Target {
         &self.0
     }
@@ -44,7 +44,7 @@ impl Deref for Cluster {
 
 impl Cluster {
     async fn start(prepare: impl FnOnce(&Sandbox) + 'static) -> Self {
-        Self(crate::cluster::Cluster::start(&[DESCRIPTOR], &[PODS, CONTROLLERS], prepare).await)
+        Self(crate::tests::cluster::Cluster::start(&[DESCRIPTOR], &[PODS, CONTROLLERS], prepare).await)
     }
 
     fn create(&self, controller: Value) -> Value {

@@ -10,13 +10,12 @@ use kcm_informers::Change;
 
 use super::owner::ReplicaOwner;
 
-/// The objects of a kind as owners of pods.
 pub(super) fn owners<V: ReplicaOwner, L: OwnerLister<V>>(lister: L) -> Owners<V, L> {
     Owners::known(lister, |owner| owner.selector().as_ref().ok())
 }
 
-/// A change of a pod enqueues the object that controls it, before and after the change. That of an orphan enqueues all
-/// objects that select it. A pod that became ready enqueues its owner again when it is available.
+/// A change of a Pod enqueues the object that controls it, before and after the change. A change of an orphan enqueues all
+/// objects that select it. A Pod that became ready enqueues its owner again when it becomes available.
 pub(super) fn keys_for_pod<V: ReplicaOwner, L: OwnerLister<V>>(
     change: &Change<Pod>,
     owners: &Owners<V, L>,

@@ -8,8 +8,8 @@ use kcm_testing::sandbox::{PODS, Sandbox};
 use serde_json::{Value, json};
 
 use super::fixtures::{merge, set_json};
-use crate::cluster::{NAMESPACE, as_sent, key};
 use crate::statefulset::DESCRIPTOR;
+use crate::tests::cluster::{NAMESPACE, as_sent, key};
 
 pub(super) const SETS: Resource = views::StatefulSet::RESOURCE;
 pub(super) const REVISIONS: Resource = views::ControllerRevision::RESOURCE;
@@ -24,10 +24,10 @@ pub(super) fn web(replicas: i32, changes: Value) -> Value {
 }
 
 /// A manager with the controller, which stops on drop.
-pub(super) struct Cluster(crate::cluster::Cluster);
+pub(super) struct Cluster(crate::tests::cluster::Cluster);
 
 impl Deref for Cluster {
-    type Target = crate::cluster::Cluster;
+    type Target = crate::tests::cluster::Cluster;
     fn deref(&self) -> &Self::Target {
         &self.0
     }
@@ -35,7 +35,7 @@ impl Deref for Cluster {
 
 impl Cluster {
     pub(super) async fn start(prepare: impl FnOnce(&Sandbox) + 'static) -> Self {
-        Self(crate::cluster::Cluster::start(&[DESCRIPTOR], &[PODS, SETS, REVISIONS, CLAIMS], prepare).await)
+        Self(crate::tests::cluster::Cluster::start(&[DESCRIPTOR], &[PODS, SETS, REVISIONS, CLAIMS], prepare).await)
     }
 
     pub(super) fn create(&self, set: Value) -> Value {

@@ -9,8 +9,8 @@ use kcm_informers::Change;
 use serde_json::{Value, json};
 
 use super::fixtures::{Is, claim_with, pod, pod_with, set};
-use crate::cluster::key;
 use crate::statefulset::event_mapping::{keys_for_claim, keys_for_pod, owners};
+use crate::tests::cluster::key;
 
 fn sets(min_ready_seconds: i32) -> Vec<Arc<StatefulSet>> {
     let other = json!({

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::apply::{CLAIMS, Cluster, REVISIONS, SETS, has, images, is_complete, patch, roll, run_pods, scale, web};
 use super::fixtures::with_claims;
-use crate::cluster::{NAMESPACE, environment, key};
 use crate::statefulset::DESCRIPTOR;
+use crate::tests::cluster::{NAMESPACE, environment, key};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -181,4 +181,29 @@ async fn a_pod_that_another_object_has_the_name_of_is_not_made_and_no_event_tell
     cluster.sandbox().delete_now(&PODS, &key("web-0")).unwrap();
     cluster.advance(MINUTE).await;
     has(&cluster, &[("web-0", "image:1")]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_update_does_not_delay_the_availability_of_a_pod() {
+    let cluster = Cluster::start(|_| {}).await;
+    cluster.create(web(1, json!({ "spec": { "minReadySeconds": 3600 } })));
+    let count = |field: &str| cluster.set()["status"][field].as_i64().unwrap_or(0);
+    cluster
+        .eventually("the pod is ready", |sandbox| {
+            run_pods(sandbox);
+            count("readyReplicas") == 1
+        })
+        .await;
+    cluster.settle().await;
+    let since = cluster.sandbox().now();
+
+    // After a missing permission, the next attempt is a minute away.
+    let refused = Status::forbidden(&SETS, "web", "User \"u\" cannot update resource \"statefulsets/status\"");
+    let refused = Fault::on(Verb::Update).resource(SETS).times(1).fail(refused);
+    let refused = cluster.sandbox().faults().inject(refused);
+    patch(&cluster, &json!({ "spec": { "minReadySeconds": 20 } }));
+    cluster.eventually("it is available", |_| count("availableReplicas") == 1).await;
+    let waited = cluster.sandbox().now().duration_since(since).as_secs();
+    assert_eq!((refused.hits(), cluster.take_errors().len()), (1, 1));
+    assert!((15..=22).contains(&waited), "after {waited} s");
 }

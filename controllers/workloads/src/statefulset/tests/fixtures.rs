@@ -7,14 +7,14 @@ use kcm_api::views::{PersistentVolumeClaim, Pod, PodVolumes, StatefulSet};
 use kcm_api::{Need, Needs, PartReader, View as _};
 use serde_json::{Value, json};
 
-use crate::cluster::{NAMESPACE, now};
-use crate::fixtures::ago;
 use crate::shared::revisions::RevisionData;
 use crate::statefulset::gates::Gates;
 use crate::statefulset::observe::ClaimLister;
 use crate::statefulset::plan::plan;
 use crate::statefulset::revisions::{Revision, Revisions};
 use crate::statefulset::steps::{Input, Plan};
+use crate::tests::cluster::{NAMESPACE, now};
+use crate::tests::fixtures::ago;
 
 /// The gates as they are by default.
 pub(super) const GATES: Gates = Gates { semantic_revisions: true, max_unavailable: false, rollout_recovery: false };

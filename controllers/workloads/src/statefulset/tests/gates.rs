@@ -6,8 +6,8 @@ use kcm_testing::sandbox::PODS;
 use serde_json::json;
 
 use super::apply::{CLAIMS, REVISIONS, SETS, has, patch, run_pods, web};
-use crate::cluster::{NAMESPACE, as_sent, environment, key};
 use crate::statefulset::DESCRIPTOR;
+use crate::tests::cluster::{NAMESPACE, as_sent, environment, key};
 
 #[tokio::test(start_paused = true)]
 async fn a_revision_that_an_earlier_release_recorded_restarts_pods_only_without_its_gate() {

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::apply::{CLAIMS, Cluster, REVISIONS, has, patch, roll, run_pods, scale, web};
 use super::fixtures::{merge, with_claims};
-use crate::cluster::{NAMESPACE, key};
 use crate::shared::revisions::{RevisionData, revision_hash};
+use crate::tests::cluster::{NAMESPACE, key};
 
 fn raw(value: &Value) -> Box<serde_json::value::RawValue> {
     serde_json::value::to_raw_value(value).unwrap()

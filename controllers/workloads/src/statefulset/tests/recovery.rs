@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use super::apply::{CLAIMS, REVISIONS, SETS, images, roll, run_pods, web};
 use super::faults::{passes, rolls};
 use super::fixtures::{Claims, GATES, Is, pod, pod_with, revision, set, volumes, with_claims};
-use crate::cluster::{NAMESPACE, environment, key, now};
 use crate::statefulset::DESCRIPTOR;
 use crate::statefulset::gates::Gates;
 use crate::statefulset::plan::plan;
 use crate::statefulset::revisions::Revisions;
 use crate::statefulset::steps::{Deletion, Input, Plan, Step, Wait};
+use crate::tests::cluster::{NAMESPACE, environment, key, now};
 
 const RECOVERS: Gates = Gates { rollout_recovery: true, ..GATES };
 

@@ -5,8 +5,8 @@ use kcm_api::views::StatefulSetStatus;
 use serde_json::{Value, json};
 
 use super::fixtures::{Is, pod, revisions, set};
-use crate::cluster::now;
 use crate::statefulset::status::{after_rollout, is_outdated, recheck_at, status, with_status};
+use crate::tests::cluster::now;
 
 #[test]
 fn pods_are_counted_by_phase_readiness_and_revision() {

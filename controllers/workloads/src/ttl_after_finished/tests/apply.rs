@@ -9,7 +9,7 @@ use kcm_testing::{TestCluster, TestEnvironment};
 use serde_json::{Value, json};
 
 use super::{completed, with};
-use crate::cluster::{NAMESPACE, environment, key, now};
+use crate::tests::cluster::{NAMESPACE, environment, key, now};
 use crate::ttl_after_finished::DESCRIPTOR;
 
 const JOBS: Resource = views::Job::RESOURCE;

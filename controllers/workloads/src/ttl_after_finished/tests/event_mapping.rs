@@ -5,8 +5,8 @@ use kcm_informers::Change;
 use serde_json::{Value, json};
 
 use super::{completed, view_of, with};
-use crate::cluster::key;
-use crate::fixtures::ago;
+use crate::tests::cluster::key;
+use crate::tests::fixtures::ago;
 use crate::ttl_after_finished::event_mapping::keys_for_job;
 
 #[test]

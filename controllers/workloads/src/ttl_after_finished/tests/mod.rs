@@ -8,8 +8,8 @@ use kcm_api::View as _;
 use kcm_api::views::Job;
 use serde_json::{Value, json};
 
-use crate::cluster::NAMESPACE;
-use crate::fixtures::ago;
+use crate::tests::cluster::NAMESPACE;
+use crate::tests::fixtures::ago;
 
 /// A job with a time to live of a minute that completed, or will, so many seconds ago.
 fn completed(name: &str, seconds_ago: i64) -> Value {

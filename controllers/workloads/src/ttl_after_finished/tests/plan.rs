@@ -4,8 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::{completed, condition, view_of, with};
-use crate::cluster::now;
-use crate::fixtures::ago;
+use crate::tests::cluster::now;
+use crate::tests::fixtures::ago;
 use crate::ttl_after_finished::plan::{KeepReason, Plan, plan};
 
 fn after(seconds: i64) -> Timestamp {

@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use kcm_sandbox_apiserver::{Fault, NODES, PODS, Status, Verb};
 use kcm_testing::kill_after_each_write;
+use serde_json::json;
 
-use crate::cluster::environment;
 use crate::daemonset::DESCRIPTOR;
 use crate::daemonset::tests::cluster::{
-    Cluster, DAEMON_SETS, REVISIONS, create_node, create_set, one_each_and_unavailable_at_most, rolls_out, status,
-    with_image,
+    Cluster, DAEMON_SETS, REVISIONS, create_node, create_set, one_each_and_unavailable_at_most, rolls_out, run_pods,
+    status, with_image,
 };
 use crate::daemonset::tests::fixtures::{daemon_set, key};
+use crate::tests::cluster::environment;
 
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -76,4 +77,28 @@ async fn a_busy_server_delays_the_pods_and_no_more() {
     cluster.create(&daemon_set("agent"));
     rolls_out(&cluster, |pods| one_each_and_unavailable_at_most(pods, 2, 2)).await;
     assert_eq!(status(cluster.sandbox())["numberAvailable"], 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_update_does_not_delay_the_availability_of_a_pod() {
+    let cluster = Cluster::start(&["n1"], |_| {}).await;
+    cluster.create(&daemon_set("agent").with("/spec", "minReadySeconds", json!(3600)));
+    cluster
+        .eventually("the pod is ready", |sandbox| {
+            run_pods(sandbox);
+            status(sandbox)["numberReady"] == 1
+        })
+        .await;
+    cluster.settle().await;
+    let since = cluster.sandbox().now();
+
+    // After a missing permission, the next attempt is a minute away.
+    let refused = Status::forbidden(&DAEMON_SETS, "agent", "User \"u\" cannot update resource \"daemonsets/status\"");
+    let refused = Fault::on(Verb::Update).resource(DAEMON_SETS).times(1).fail(refused);
+    let refused = cluster.sandbox().faults().inject(refused);
+    cluster.patch(&json!({ "spec": { "minReadySeconds": 20 } }));
+    cluster.eventually("it is available", |sandbox| status(sandbox)["numberAvailable"] == 1).await;
+    let waited = cluster.sandbox().now().duration_since(since).as_secs();
+    assert_eq!((refused.hits(), cluster.take_errors().len()), (1, 1));
+    assert!((15..=22).contains(&waited), "after {waited} s");
 }

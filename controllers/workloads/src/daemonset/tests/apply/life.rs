@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::daemonset::tests::cluster::{Cluster, create_node, create_set, rolls_out, run_pods, status, target};
 use crate::daemonset::tests::fixtures::{NAMESPACE, daemon_set, key};
-use crate::fixtures::{create_pod, pod};
+use crate::tests::fixtures::{create_pod, pod};
 
 #[tokio::test(start_paused = true)]
 async fn every_node_gets_a_pod_that_is_bound_to_it() {

@@ -86,7 +86,7 @@ async fn of_two_revisions_of_one_template_the_last_stays_and_pods_get_its_hash()
     twin["metadata"]["name"] = json!("agent-twin");
     twin["metadata"]["labels"]["controller-revision-hash"] = json!("twin");
     twin["revision"] = json!(2);
-    let twin = crate::cluster::as_sent(twin);
+    let twin = crate::tests::cluster::as_sent(twin);
     cluster.sandbox().create(&REVISIONS, twin).expect("the revision must be valid");
     cluster
         .eventually("the first is deleted", |_| {

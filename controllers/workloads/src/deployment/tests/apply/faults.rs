@@ -113,3 +113,22 @@ async fn a_rollout_with_any_response_lost_stays_within_its_limits_and_completes(
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_update_does_not_delay_the_progress_deadline() {
+    let cluster = Cluster::start(|_| {}).await;
+    cluster.create(&deployment("web"));
+    cluster.eventually("it is reported", |_| cluster.progress() == "NewReplicaSetCreated").await;
+    cluster.settle().await;
+    let since = cluster.sandbox().now();
+
+    // After a missing permission, the next attempt is a minute away.
+    let refused = Status::forbidden(&DEPLOYMENTS, "web", "User \"u\" cannot update resource \"deployments/status\"");
+    let refused = Fault::on(Verb::Update).resource(DEPLOYMENTS).times(1).fail(refused);
+    let refused = cluster.sandbox().faults().inject(refused);
+    cluster.patch(&json!({ "spec": { "progressDeadlineSeconds": 20 } }));
+    cluster.eventually("it has failed", |_| cluster.progress() == "ProgressDeadlineExceeded").await;
+    let waited = cluster.sandbox().now().duration_since(since).as_secs();
+    assert_eq!((refused.hits(), cluster.take_errors().len()), (1, 1));
+    assert!((15..=23).contains(&waited), "after {waited} s");
+}

@@ -5,9 +5,9 @@ use std::time::Duration;
 use kcm_sandbox_apiserver::{Fault, PODS, REPLICA_SETS, Status, Verb};
 use serde_json::json;
 
-use crate::cluster::key;
-use crate::fixtures::replica_set;
 use crate::replicaset::tests::cluster::Cluster;
+use crate::tests::cluster::key;
+use crate::tests::fixtures::replica_set;
 
 const SECOND: Duration = Duration::from_secs(1);
 

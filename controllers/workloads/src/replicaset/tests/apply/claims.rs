@@ -4,9 +4,9 @@ use kcm_sandbox_apiserver::{Fault, PODS, REPLICA_SETS, Status, Verb};
 use serde_json::json;
 
 use super::{internal_error, uid};
-use crate::cluster::key;
-use crate::fixtures::{create_pod, pod, replica_set};
 use crate::replicaset::tests::cluster::Cluster;
+use crate::tests::cluster::key;
+use crate::tests::fixtures::{create_pod, pod, replica_set};
 
 #[tokio::test(start_paused = true)]
 async fn adopts_orphans_after_a_live_read_of_the_owner() {

@@ -9,9 +9,9 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{normal, uid, warning};
-use crate::cluster::key;
-use crate::fixtures::{create_replica_set, replica_set};
 use crate::replicaset::tests::cluster::Cluster;
+use crate::tests::cluster::key;
+use crate::tests::fixtures::{create_replica_set, replica_set};
 
 #[tokio::test(start_paused = true)]
 async fn creates_missing_pods_and_records_events() {

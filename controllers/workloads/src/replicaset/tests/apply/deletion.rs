@@ -7,9 +7,9 @@ use kcm_sandbox_apiserver::{Fault, PODS, REPLICA_SETS, Status, Verb};
 use serde_json::{Value, json};
 
 use super::{internal_error, normal, uid, warning};
-use crate::cluster::key;
-use crate::fixtures::{create_pod, pod, replica_set};
 use crate::replicaset::tests::cluster::Cluster;
+use crate::tests::cluster::key;
+use crate::tests::fixtures::{create_pod, pod, replica_set};
 
 #[tokio::test(start_paused = true)]
 async fn deletes_surplus_pods_by_uid() {

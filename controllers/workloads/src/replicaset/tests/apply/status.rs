@@ -3,9 +3,9 @@
 use kcm_sandbox_apiserver::{Fault, PODS, REPLICA_SETS, Status, Verb};
 use serde_json::json;
 
-use crate::cluster::key;
-use crate::fixtures::{create_pod, pod, replica_set};
 use crate::replicaset::tests::cluster::Cluster;
+use crate::tests::cluster::key;
+use crate::tests::fixtures::{create_pod, pod, replica_set};
 
 #[tokio::test(start_paused = true)]
 async fn puts_the_whole_object_back_with_its_version() {
@@ -74,4 +74,26 @@ async fn of_a_replica_set_that_is_being_deleted_only_the_status_is_updated() {
     cluster.settle().await;
     assert_eq!((cluster.pods().len(), cluster.requests("POST").len()), (2, 2), "the orphan and one of its own");
     assert!(cluster.requests("PATCH").is_empty() && cluster.requests("DELETE").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_update_does_not_delay_the_availability_of_a_pod() {
+    let cluster = Cluster::start(|_| {}).await;
+    cluster.create(&replica_set("web").replicas(1).min_ready_seconds(3600));
+    cluster.eventually("there is one", |_| cluster.pods().len() == 1).await;
+    let [pod] = cluster.pod_keys().try_into().unwrap();
+    let since = cluster.sandbox().now();
+    cluster.sandbox().set_pod_ready(&pod, true, since).unwrap();
+    cluster.eventually("it is ready", |_| cluster.status("web")["readyReplicas"] == 1).await;
+    cluster.settle().await;
+
+    // After a missing permission, the next attempt is a minute away. The update is tried twice in a reconcile.
+    let refused = Status::forbidden(&REPLICA_SETS, "web", "User \"u\" cannot update resource \"replicasets/status\"");
+    let refused = Fault::on(Verb::Update).resource(REPLICA_SETS).times(2).fail(refused);
+    let refused = cluster.sandbox().faults().inject(refused);
+    cluster.sandbox().patch(&REPLICA_SETS, &key("web"), &json!({ "spec": { "minReadySeconds": 20 } })).unwrap();
+    cluster.eventually("it is available", |_| cluster.status("web")["availableReplicas"] == 1).await;
+    let waited = cluster.sandbox().now().duration_since(since).as_secs();
+    assert_eq!((refused.hits(), cluster.take_errors().len()), (2, 1));
+    assert!((19..=22).contains(&waited), "after {waited} s");
 }

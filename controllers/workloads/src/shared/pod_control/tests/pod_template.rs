@@ -3,8 +3,8 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::fixtures::replica_set;
 use crate::shared::pod_control::pod_template::PodTemplate;
+use crate::tests::fixtures::replica_set;
 
 fn json_of(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap()

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use kcm_api::views::{Pod, ReplicaSet};
 
-pub(crate) use crate::cluster::{NAMESPACE, key, now};
-pub(crate) use crate::fixtures::{PodBuilder, ReplicaSetBuilder, ago, build, pod, replica_set};
 use crate::shared::replicas::gates::Gates;
 use crate::shared::replicas::observe::Observed;
 use crate::shared::replicas::rank::Occupancy;
+pub(crate) use crate::tests::cluster::{NAMESPACE, key, now};
+pub(crate) use crate::tests::fixtures::{PodBuilder, ReplicaSetBuilder, ago, build, pod, replica_set};
 
 /// The default feature gates.
 pub(crate) const DEFAULTS: Gates = Gates { terminating_replicas: true, pod_deletion_cost: true };

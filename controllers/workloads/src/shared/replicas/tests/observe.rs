@@ -6,9 +6,9 @@ use kcm_sandbox_apiserver::{REPLICA_SETS, Sandbox};
 use serde_json::json;
 
 use super::fixtures::{NAMESPACE, ReplicaSetBuilder, build, key, names, pod, replica_set};
-use crate::fixtures::{create_pod, create_replica_set};
 use crate::shared::replicas::observe::{Caches, Observed};
 use crate::shared::replicas::rank::Occupancy;
+use crate::tests::fixtures::{create_pod, create_replica_set};
 
 /// A replica set of a deployment.
 fn by_deployment(name: &str) -> ReplicaSetBuilder {

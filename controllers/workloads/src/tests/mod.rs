@@ -1,0 +1,4 @@
+//! A cluster and fixtures for the tests of all controllers.
+
+pub(crate) mod cluster;
+pub(crate) mod fixtures;
