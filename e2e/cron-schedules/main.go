@@ -1,7 +1,7 @@
 // Command cron-schedules prints the table of cron schedules that the tests of the cronjob controller compare with: when
 // robfig/cron v3, the library of upstream, starts next, around changes of the offset of time zones.
 //
-// Usage: go run . > ../../controllers/workloads/src/cronjob/tests/schedules.tsv
+// Usage: go run . > ../../controllers/apps/src/cronjob/tests/schedules.tsv
 package main
 
 import (

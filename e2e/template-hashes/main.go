@@ -3,8 +3,8 @@
 //
 // Usage:
 //
-//	go run . types > ../../controllers/workloads/src/daemonset/template_hash/types.tsv
-//	go run . hashes > ../../controllers/workloads/src/daemonset/tests/template_hashes.tsv
+//	go run . types > ../../controllers/apps/src/daemonset/template_hash/types.tsv
+//	go run . hashes > ../../controllers/apps/src/daemonset/tests/template_hashes.tsv
 package main
 
 import (

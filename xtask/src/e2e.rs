@@ -56,7 +56,7 @@ fn micro() -> Result<()> {
     if folder.exists() {
         std::fs::remove_dir_all(&folder).with_context(|| format!("cannot clear {}", folder.display()))?;
     }
-    for package in ["kcm-workqueue", "kcm-api", "kcm-informers", "kcm-controllers-workloads"] {
+    for package in ["kcm-workqueue", "kcm-api", "kcm-informers", "kcm-controllers-apps"] {
         step::run(step::cargo(["bench", "--package", package]).env("CRITERION_HOME", &folder))?;
     }
     Ok(())

@@ -153,11 +153,11 @@ mod tests {
 
     #[test]
     fn functions_of_a_controller_stand_together() {
-        let of_job = "_RNvNtNtCs*_25kcm_controllers_workloads3job4plan4plan";
-        let of_quota = "_RINvNtCs*_5serde2de4readNtNtCs*_23kcm_controllers_cluster5quota5KindsE";
-        let instantiated_there = "_RNvNtCs*_2h25codec4readCs*_23kcm_controllers_cluster";
-        assert_eq!(controller(of_job), Some(("kcm_controllers_workloads", "job")));
-        assert_eq!(controller(of_quota), Some(("kcm_controllers_cluster", "quota")));
+        let of_job = "_RNvNtNtCs*_25kcm_controllers_apps3job4plan4plan";
+        let of_quota = "_RINvNtCs*_5serde2de4readNtNtCs*_23kcm_controllers_api_machinery5quota5KindsE";
+        let instantiated_there = "_RNvNtCs*_2h25codec4readCs*_23kcm_controllers_api_machinery";
+        assert_eq!(controller(of_job), Some(("kcm_controllers_apps", "job")));
+        assert_eq!(controller(of_quota), Some(("kcm_controllers_api_machinery", "quota")));
         assert_eq!(controller(instantiated_there), None);
         let recording = [of_job, of_quota, instantiated_there, "main"].map(str::to_owned);
         assert_eq!(in_order(vec![recording.into()]), [instantiated_there, "main", of_quota, of_job]);

@@ -2,4 +2,4 @@
 //!
 //! A controller registers itself by being linked. Removing one is deleting its folder and its line here.
 
-pub mod horizontal;
+pub mod horizontal_pod_autoscaler;

@@ -1,0 +1,7 @@
+//! The controllers of the cluster as a whole, a folder for each.
+//!
+//! A controller registers itself by being linked. Removing one is deleting its folder and its line here.
+
+pub mod garbage_collector;
+pub mod namespace;
+pub mod resourcequota;

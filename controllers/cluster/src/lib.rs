@@ -1,7 +1,0 @@
-//! The controllers of the cluster as a whole, a folder for each.
-//!
-//! A controller registers itself by being linked. Removing one is deleting its folder and its line here.
-
-pub mod garbage;
-pub mod namespace;
-pub mod quota;
