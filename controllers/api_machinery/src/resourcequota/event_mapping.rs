@@ -1,4 +1,4 @@
-//! Event mapping: the queue that a change of a ResourceQuota enters.
+//! Event mapping: the queue that a change of a `ResourceQuota` enters.
 
 use std::sync::Arc;
 

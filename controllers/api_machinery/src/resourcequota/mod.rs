@@ -1,7 +1,7 @@
-//! Resource quota controller: computes the usage of each limit of a ResourceQuota.
+//! Resource quota controller: computes the usage of each limit of a `ResourceQuota`.
 //!
-//! Reads ResourceQuotas, Pods, Services, PersistentVolumeClaims, ResourceClaims and DeviceClasses, and the metadata of the
-//! objects of every other namespaced kind, custom kinds included. Updates the status of ResourceQuotas.
+//! Reads `ResourceQuotas`, Pods, Services, `PersistentVolumeClaims`, `ResourceClaims` and `DeviceClasses`, and the metadata
+//! of the objects of every other namespaced kind, custom kinds included. Updates the status of `ResourceQuotas`.
 //!
 //! ```text
 //! quota: limits changed, no usage yet ──▶ resourcequota_priority ──┐
@@ -19,8 +19,8 @@
 //!   meanwhile, it is computed again. It is not written if limits and usage are equal in value.
 //! - A deletion, or an update that frees something that a quota counts, enqueues the quotas that count the object. Such
 //!   updates are: a Pod with other resources, with an added or removed deadline, or that has finished; a Service with
-//!   another type; a PersistentVolumeClaim with another size or other volume attributes classes.
-//! - Fields of the ResourceQuota that this version does not know survive every write.
+//!   another type; a `PersistentVolumeClaim` with another size or other volume attributes classes.
+//! - Fields of the `ResourceQuota` that this version does not know survive every write.
 //! - The caches, shared with other controllers, hold half a kilobyte of each Pod, and only the metadata of kinds that are
 //!   only counted.
 //!

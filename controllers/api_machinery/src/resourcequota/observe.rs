@@ -24,7 +24,7 @@ pub(super) enum Content {
     Pods(Vec<Arc<Pod>>),
     Services(Vec<Arc<Service>>),
     VolumeClaims(Vec<Arc<PersistentVolumeClaim>>),
-    /// ResourceClaims, and the Pods for which they may be created, sorted by name.
+    /// `ResourceClaims`, and the Pods for which they may be created, sorted by name.
     ResourceClaims(Vec<Arc<ResourceClaim>>, Vec<Arc<Pod>>),
     /// Number of objects of another kind.
     Objects(usize),

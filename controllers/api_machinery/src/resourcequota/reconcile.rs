@@ -11,7 +11,7 @@ use super::kinds::Kinds;
 use super::plan::{Action, Rules, plan};
 use super::replenish::Quotas;
 
-/// Reconciles ResourceQuotas, in both loops.
+/// Reconciles `ResourceQuotas`, in both loops.
 #[derive(Clone)]
 pub(super) struct Reconciler {
     pub(super) quotas: Arc<Quotas>,

@@ -23,7 +23,7 @@ pub(super) struct Quotas {
     pub(super) gates: Gates,
     pub(super) pods: PartReader<ChargedPod>,
     pub(super) clock: Arc<dyn Clock>,
-    /// `None` while DeviceClasses are not served, or do not count.
+    /// `None` while `DeviceClasses` are not served, or do not count.
     pub(super) classes: Mutex<Option<Informer<DeviceClass>>>,
 }
 

@@ -1,4 +1,4 @@
-//! Service account controller: keeps the `ServiceAccount` `default` in every namespace.
+//! Service account controller: keeps the `ServiceAccount` `default` in every Namespace.
 //!
 //! Reads Namespaces and `ServiceAccounts`. Creates `ServiceAccounts`.
 //!

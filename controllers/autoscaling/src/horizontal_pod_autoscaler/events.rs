@@ -1,4 +1,4 @@
-//! The events of a HorizontalPodAutoscaler.
+//! The events of a `HorizontalPodAutoscaler`.
 
 use kcm_framework::events::{Event, EventText};
 

@@ -1,7 +1,7 @@
 //! Horizontal pod autoscaler: sets the replicas of a target so that its metrics approach their targets.
 //!
-//! Reads HorizontalPodAutoscalers, Pods, the scale of any kind, and the metrics APIs `metrics.k8s.io`,
-//! `custom.metrics.k8s.io` and `external.metrics.k8s.io`. Writes scales and the status of HorizontalPodAutoscalers.
+//! Reads `HorizontalPodAutoscalers`, Pods, the scale of any kind, and the metrics APIs `metrics.k8s.io`,
+//! `custom.metrics.k8s.io` and `external.metrics.k8s.io`. Writes scales and the status of `HorizontalPodAutoscalers`.
 //!
 //! ```text
 //! change ──period──▶ key ──▶ scale (GET), then metrics ──┐ APIs, each with a limit

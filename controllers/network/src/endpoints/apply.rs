@@ -32,14 +32,13 @@ pub(super) async fn write(
     // Another client, or an earlier attempt, has written them meanwhile: the cache shows it when this is retried.
     if !(error.is_conflict() || error.is_already_exists() || error.is_probably_created()) {
         let (service, message) = (key.clone(), error.message());
-        match existing {
-            Some(existing) => session.record(existing, &EndpointsEvent::FailedToUpdate { service, message }),
-            None => {
-                let mut missing = Meta::default();
-                missing.key = key.clone();
-                let event = EndpointsEvent::FailedToCreate { service, message };
-                session.record_for(const { &Endpoints::RESOURCE }, &missing, &event);
-            }
+        if let Some(existing) = existing {
+            session.record(existing, &EndpointsEvent::FailedToUpdate { service, message });
+        } else {
+            let mut missing = Meta::default();
+            missing.key = key.clone();
+            let event = EndpointsEvent::FailedToCreate { service, message };
+            session.record_for(const { &Endpoints::RESOURCE }, &missing, &event);
         }
     }
     Err(error.into())
