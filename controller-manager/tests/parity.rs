@@ -3,6 +3,8 @@
 #![cfg(feature = "builtin")]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use kcm_config::Kind;
 use kcm_controller_manager::{UPSTREAM, UpstreamStart};
@@ -94,6 +96,50 @@ fn every_linked_controller_is_upstreams_in_all_that_operators_see() {
         assert_eq!(controller.account().unwrap_or("(the manager itself)"), row.service_account, "{name}");
         assert_eq!(star.enables(controller), row.on_by_default || row.group == StartGroup::First, "{name}");
     }
+}
+
+#[test]
+fn every_controller_has_a_folder_of_its_own_name_and_writes_in_one_file_of_it() {
+    let areas = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../controllers"));
+    let areas: Vec<PathBuf> = fs::read_dir(areas).unwrap().map(|entry| entry.unwrap().path().join("src")).collect();
+    for controller in Registry::linked().expect("the built-in controllers are linked").iter() {
+        let folder = controller.name.trim_end_matches("-controller").replace('-', "_");
+        let found: Vec<PathBuf> = areas.iter().map(|area| area.join(&folder)).filter(|path| path.is_dir()).collect();
+        let [folder] = &found[..] else {
+            panic!("{}: the folder {folder} is in {} areas", controller.name, found.len())
+        };
+        let writes: Vec<String> = files(folder)
+            .into_iter()
+            .filter(|file| !file.starts_with(folder.join("tests")))
+            .filter(|file| WRITES.iter().any(|verb| fs::read_to_string(file).unwrap().contains(verb)))
+            .map(|file| file.strip_prefix(folder).unwrap().display().to_string())
+            .collect();
+        assert!(writes.len() <= 1, "{} writes in {writes:?}: move the requests to apply.rs", controller.name);
+        let known = ["apply.rs", "reconcile.rs"];
+        assert!(writes.iter().all(|file| known.contains(&&**file)), "{} writes in {writes:?}", controller.name);
+    }
+}
+
+/// The verbs of a session that write.
+const WRITES: [&str; 12] = [
+    "session.create",
+    "session.update",
+    "session.patch",
+    "session.merge_patch",
+    "session.apply",
+    "session.delete",
+    "session.add_finalizer",
+    "session.remove_finalizer",
+    "session.ensure_applied",
+    "session\n            .create",
+    "session\n            .patch",
+    "session.of(",
+];
+
+/// The files of a folder and of the folders in it.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
 #[test]

@@ -12,7 +12,7 @@ const SCALE_VERSIONS: [(&str, &str); 4] =
 
 /// Reads scales of objects whose kind is known at run time only, as owner references and scale targets name it.
 ///
-/// Discovery maps the kind to its resource. The scale is written with [`Session::put_scale`](crate::Session::put_scale).
+/// Discovery maps the kind to its resource. The scale is written with [`SessionOf::update_scale`](crate::SessionOf::update_scale).
 ///
 /// # Upstream
 /// The scale client over the REST mapper of the controller context, which is read every 30 s as discovery is here.

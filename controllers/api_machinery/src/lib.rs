@@ -1,4 +1,4 @@
-//! The controllers of the cluster as a whole, a folder for each.
+//! The controllers of the API machinery, a folder for each.
 //!
 //! A controller registers itself by being linked. Removing one is deleting its folder and its line here.
 

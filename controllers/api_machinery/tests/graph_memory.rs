@@ -10,8 +10,8 @@ use std::alloc::System;
 use std::sync::Arc;
 
 use graph::Graph;
-use kcm_api::{PartialObjectMeta, Resource, View as _};
-use kcm_informers::ObjectMeta;
+use kcm_framework::api::{PartialObjectMeta, Resource, View as _};
+use kcm_framework::informers::ObjectMeta;
 use serde_json::json;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 

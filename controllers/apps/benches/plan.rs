@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use jiff::Timestamp;
-use kcm_api::View as _;
-use kcm_api::views::{Deployment, Pod, PodPhase, ReplicaSet};
 use kcm_controllers_apps::{deployment, replicaset};
+use kcm_framework::api::View as _;
+use kcm_framework::api::views::{Deployment, Pod, PodPhase, ReplicaSet};
 use serde_json::{Value, json};
 
 const DEPLOYMENT: &str = include_str!("../../../api/fixtures/deployment.json");

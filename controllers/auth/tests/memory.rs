@@ -9,16 +9,16 @@ mod account;
 #[path = "../src/root_ca_certificate_publisher/plan.rs"]
 mod plan;
 #[allow(dead_code, unreachable_pub, reason = "only the memory of the view is looked at here")]
-#[path = "../src/service_account_token/secret.rs"]
+#[path = "../src/serviceaccount_token/secret.rs"]
 mod secret;
 #[allow(dead_code, unreachable_pub, reason = "only the memory of the view is looked at here")]
-#[path = "../src/cluster_role_aggregation/view.rs"]
+#[path = "../src/clusterrole_aggregation/view.rs"]
 mod view;
 
 use std::alloc::System;
 use std::sync::Arc;
 
-use kcm_api::{DecodeContext, Needs, View};
+use kcm_framework::api::{DecodeContext, Needs, View};
 use serde_json::{Value, json};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kcm_api::{Meta, ObjectKey, OwnerReference, Resource, Uid};
+use kcm_framework::api::{Meta, ObjectKey, OwnerReference, Resource, Uid};
 use kcm_framework::client::{ApiError, Deleted, DeletionPropagation, Patch, Payload};
 use kcm_framework::{Class, Delete, ReconcileError, Session};
 use parking_lot::Mutex;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kcm_api::{Meta, Resource};
+use kcm_framework::api::{Meta, Resource};
 use kcm_framework::client::{Deleted, DeletionPropagation};
 use kcm_framework::discovery::Discovery;
 use kcm_framework::workqueue::Priority;

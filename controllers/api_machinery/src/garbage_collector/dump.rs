@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use kcm_api::Uid;
+use kcm_framework::api::Uid;
 use kcm_framework::http::{HeaderValue, Request, Response, StatusCode};
 use serde_json::json;
 

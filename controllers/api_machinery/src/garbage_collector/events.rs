@@ -1,7 +1,7 @@
 //! The events of the garbage collector.
 
-use kcm_api::ResourceVersion;
 use kcm_framework::Recorder;
+use kcm_framework::api::ResourceVersion;
 use kcm_framework::events::{Event, EventText, ObjectReference};
 
 use super::graph::Identity;

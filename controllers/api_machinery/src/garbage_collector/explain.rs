@@ -2,7 +2,7 @@
 //!
 //! The keys of the loops are uids, so that the first sentence names the object.
 
-use kcm_api::Meta;
+use kcm_framework::api::Meta;
 use kcm_framework::client::DeletionPropagation;
 
 use super::graph::{Identity, Item, Task};

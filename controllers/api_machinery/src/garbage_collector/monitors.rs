@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kcm_api::{Meta, Resource, Uid};
+use kcm_framework::api::{Meta, Resource, Uid};
 use kcm_framework::discovery::{Discovery, ServedResource};
+use kcm_framework::informers::{Cache, Factory, HandlerOptions, ListOptions, Phase, Registrations};
 use kcm_framework::metrics::Counter;
 use kcm_framework::workqueue::Priority;
-use kcm_informers::{Cache, Factory, HandlerOptions, ListOptions, Phase, Registrations};
 use parking_lot::Mutex;
 
 use super::NAME;

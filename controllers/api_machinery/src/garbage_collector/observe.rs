@@ -1,6 +1,6 @@
 //! Live reads: whether an object exists, and its current metadata.
 
-use kcm_api::{InternedStr, Meta, ObjectKey, PartialObjectMeta, Resource};
+use kcm_framework::api::{InternedStr, Meta, ObjectKey, PartialObjectMeta, Resource};
 use kcm_framework::client::{ApiClient, ApiError};
 use kcm_framework::discovery::Discovery;
 use kcm_framework::{Class, ReconcileError};

@@ -1,6 +1,6 @@
 //! The plan for an object whose owners have been looked up.
 
-use kcm_api::{Meta, Uid};
+use kcm_framework::api::{Meta, Uid};
 use kcm_framework::client::DeletionPropagation;
 
 use super::graph::{FOREGROUND_FINALIZER, Item, ORPHAN_FINALIZER, has_finalizer};

@@ -1,6 +1,6 @@
 //! The settings.
 
-use kcm_config::{Section, Setting, Workers};
+use kcm_framework::config::{Section, Setting, Workers};
 use serde::Deserialize;
 
 const SECTION: Section = Section::new("Garbage-collector-controller", "GarbageCollectorController");

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use kcm_api::{ObjectKey, Resource, Uid};
+use kcm_framework::api::{ObjectKey, Resource, Uid};
+use kcm_framework::informers::{Change, MetadataChange, Origin};
 use kcm_framework::workqueue::{Priority, Queue};
 use kcm_framework::{QueueKey, Recorder};
-use kcm_informers::{Change, MetadataChange, Origin};
 use parking_lot::Mutex;
 
 use super::events::record_invalid_namespace;

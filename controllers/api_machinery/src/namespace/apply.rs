@@ -5,11 +5,11 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::stream;
 use jiff::Timestamp;
-use kcm_api::{Condition, KnownView as _, ObjectKey, Resource};
+use kcm_framework::api::{Condition, KnownView as _, ObjectKey, Resource};
 use kcm_framework::client::{ApiError, Payload, ResponseExt as _, Subresource, Written};
 use kcm_framework::discovery::ServedResource;
+use kcm_framework::informers::ListOptions;
 use kcm_framework::{Delete, ReconcileError, Session};
-use kcm_informers::ListOptions;
 
 use super::content::{ResourceResult, grace_of};
 use super::observe::{self, Extent, Item, Listing, LiveNamespace, NamespaceView, PODS};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use kcm_api::{Condition, ConditionStatus};
+use kcm_framework::api::{Condition, ConditionStatus};
 
 use super::content::Round;
 

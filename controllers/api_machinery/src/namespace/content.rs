@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kcm_api::{InternedStr, Resource};
+use kcm_framework::api::{InternedStr, Resource};
 use kcm_framework::client::ApiError;
 
 use super::observe::{Listing, PodItem};

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use kcm_api::ObjectKey;
-use kcm_api::views::Namespace;
 use kcm_framework::Enqueue;
-use kcm_informers::Change;
+use kcm_framework::api::ObjectKey;
+use kcm_framework::api::views::Namespace;
+use kcm_framework::informers::Change;
 
 /// Delay from an event of a terminating Namespace to its reconcile.
 ///

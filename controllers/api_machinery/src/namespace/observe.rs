@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use kcm_api::{Condition, Documented, InternedStr, Resource, Uid, view};
 use kcm_framework::Session;
+use kcm_framework::api::{Condition, Documented, InternedStr, Resource, Uid, view};
 use kcm_framework::client::{ApiError, ListOptions, ResponseExt as _};
 use kcm_framework::discovery::ServedResource;
 use serde::Deserialize;

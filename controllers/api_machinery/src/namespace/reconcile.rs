@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kcm_api::views::Namespace;
+use kcm_framework::api::views::Namespace;
 use kcm_framework::discovery::Discovery;
 use kcm_framework::{Class, ReconcileError, ReconcileObject, Session, async_trait};
 

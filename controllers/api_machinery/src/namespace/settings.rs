@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kcm_config::{GoDuration, Section, Setting, Workers};
+use kcm_framework::config::{GoDuration, Section, Setting, Workers};
 use kcm_framework::workqueue::RetryLimits;
 
 const SECTION: Section = Section::new("Namespace-controller", "NamespaceController");

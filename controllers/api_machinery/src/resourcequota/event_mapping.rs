@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kcm_api::views::ResourceQuota;
-use kcm_informers::Change;
+use kcm_framework::api::views::ResourceQuota;
+use kcm_framework::informers::Change;
 
 /// The queue that a quota enters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
-use kcm_api::views::{DeviceClass, PersistentVolumeClaim, Pod, ResourceClaim, Service};
-use kcm_api::{InternedStr, KnownView, Resource, ResourceList};
+use kcm_framework::api::views::{DeviceClass, PersistentVolumeClaim, Pod, ResourceClaim, Service};
+use kcm_framework::api::{InternedStr, KnownView, Resource, ResourceList};
 use kcm_framework::discovery::{Discovery, ServedResource};
-use kcm_informers::{
+use kcm_framework::informers::{
     Cache, Change, Factory, HandlerOptions, Informer, ListOptions, MetadataInformer, Phase, Registrations,
 };
 use parking_lot::Mutex;

@@ -60,10 +60,10 @@ mod tests;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
-use kcm_api::views::{ChargedPod, ResourceQuota};
-use kcm_api::{Need, ObjectKey};
+use kcm_framework::api::views::{ChargedPod, ResourceQuota};
+use kcm_framework::api::{Need, ObjectKey};
+use kcm_framework::informers::Change;
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, Source};
-use kcm_informers::Change;
 use parking_lot::Mutex;
 
 use event_mapping::{QueueName, queue_of_change};
@@ -85,7 +85,7 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let mut all_quotas = control_loop("resourcequota_primary");
     let mut urgent_quotas = control_loop("resourcequota_priority");
     let quotas = Arc::new(Quotas {
-        informer: context.informers().informer::<ResourceQuota>(kcm_informers::ListOptions::default()),
+        informer: context.informers().informer::<ResourceQuota>(kcm_framework::informers::ListOptions::default()),
         primary: all_quotas.queue(),
         priority: urgent_quotas.queue(),
         gates: Gates::read(|gate| context.gate(gate)),

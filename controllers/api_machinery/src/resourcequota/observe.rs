@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kcm_api::views::{PersistentVolumeClaim, Pod, ResourceClaim, Service};
+use kcm_framework::api::views::{PersistentVolumeClaim, Pod, ResourceClaim, Service};
 
 use super::evaluator::Evaluator;
 use super::evaluator::resource_claims::DeviceClasses;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kcm_api::views::{ChargedPod, PersistentVolumeClaim, Pod, ResourceClaim, ResourceQuotaView, Service};
-use kcm_api::{PartReader, ResourceList, ResourceQuantity};
+use kcm_framework::api::views::{ChargedPod, PersistentVolumeClaim, Pod, ResourceClaim, ResourceQuotaView, Service};
+use kcm_framework::api::{PartReader, ResourceList, ResourceQuantity};
 
 use super::evaluator::Evaluator;
 use super::evaluator::pods::{CountedPod, PodConstraint};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kcm_api::ResourceList;
-use kcm_api::views::ResourceQuota;
+use kcm_framework::api::ResourceList;
+use kcm_framework::api::views::ResourceQuota;
 use kcm_framework::client::ResponseExt as _;
 use kcm_framework::{ReconcileError, ReconcileObject, Session, async_trait};
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kcm_api::views::{ChargedPod, DeviceClass, ResourceQuota};
-use kcm_api::{ObjectKey, PartReader};
+use kcm_framework::api::views::{ChargedPod, DeviceClass, ResourceQuota};
+use kcm_framework::api::{ObjectKey, PartReader};
 use kcm_framework::clock::Clock;
+use kcm_framework::informers::Informer;
 use kcm_framework::workqueue::{Priority, Queue};
-use kcm_informers::Informer;
 use parking_lot::Mutex;
 
 use super::evaluator::Evaluator;

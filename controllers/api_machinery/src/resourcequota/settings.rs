@@ -1,10 +1,10 @@
 //! The settings.
 
-use kcm_config::gates::{
+use kcm_framework::config::gates::{
     DRA_EXTENDED_RESOURCE, IN_PLACE_POD_VERTICAL_SCALING, POD_LEVEL_RESOURCES, RECOVER_VOLUME_EXPANSION_FAILURE,
     VOLUME_ATTRIBUTES_CLASS,
 };
-use kcm_config::{Gate, GoDuration, Section, Setting, Workers};
+use kcm_framework::config::{Gate, GoDuration, Section, Setting, Workers};
 
 const SECTION: Section = Section::new("Resourcequota-controller", "ResourceQuotaController");
 

@@ -1,8 +1,8 @@
 //! The requests of a reconcile.
 
 use jiff::Timestamp;
-use kcm_api::views::{ActiveJob, CronJob, Job};
-use kcm_api::{KnownView as _, Meta, ObjectKey, PartialObjectMeta, Resource, Uid, View as _};
+use kcm_framework::api::views::{ActiveJob, CronJob, Job};
+use kcm_framework::api::{KnownView as _, Meta, ObjectKey, PartialObjectMeta, Resource, Uid, View as _};
 use kcm_framework::client::{ApiError, Deleted, Payload, ResponseExt as _, Written};
 use kcm_framework::events::ObjectReference;
 use kcm_framework::metrics::Histogram;

@@ -1,7 +1,7 @@
 //! Whether a start of a CronJob is due, by its spec and its last start alone.
 
 use jiff::Timestamp;
-use kcm_api::views::CronJobView;
+use kcm_framework::api::views::CronJobView;
 
 use super::missed::{Missed, NeverStarts, missed_starts, next_start};
 use super::schedule::{ParseError, Schedule, TimeZones, UnknownTimeZone};

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kcm_api::ObjectKey;
-use kcm_api::views::CronJob;
 use kcm_framework::Enqueue;
-use kcm_informers::Change;
+use kcm_framework::api::ObjectKey;
+use kcm_framework::api::views::CronJob;
+use kcm_framework::informers::Change;
 
 use super::due::schedule_of;
 use super::missed::next_start;

@@ -1,6 +1,6 @@
 //! The explanation of a plan.
 
-use kcm_api::views::CronJobView;
+use kcm_framework::api::views::CronJobView;
 
 use super::due::NeverReason;
 use super::plan::{Decision, Plan, job_name};

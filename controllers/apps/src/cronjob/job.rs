@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use jiff::fmt::strtime;
-use kcm_api::views::{CronJob, Job};
-use kcm_api::{EditError, KnownView as _, ObjectKey, OwnerReference};
+use kcm_framework::api::views::{CronJob, Job};
+use kcm_framework::api::{EditError, KnownView as _, ObjectKey, OwnerReference};
 use kcm_framework::ownership::Owner;
 use serde::Serialize;
 use serde_json::value::RawValue;

@@ -1,7 +1,7 @@
 //! Starts that are due, and the next start.
 
 use jiff::{SignedDuration, Timestamp};
-use kcm_api::views::CronJobView;
+use kcm_framework::api::views::CronJobView;
 
 use super::schedule::Schedule;
 

@@ -70,7 +70,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use kcm_config::{Section, Setting, Workers};
+use kcm_framework::config::{Section, Setting, Workers};
 use kcm_framework::metrics::{Stability, exponential_buckets};
 use kcm_framework::ownership::Dependents;
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, Source};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kcm_api::views::{CronJob, Job};
-use kcm_api::{ConditionStatus, Meta};
+use kcm_framework::api::views::{CronJob, Job};
+use kcm_framework::api::{ConditionStatus, Meta};
 use kcm_framework::ownership::{Dependents, Owner};
 
 #[derive(Debug, Clone, PartialEq)]

@@ -1,8 +1,8 @@
 //! The plan for a CronJob: which Job is started, and the changes of the status.
 
 use jiff::{SignedDuration, Timestamp};
-use kcm_api::Uid;
-use kcm_api::views::{ActiveJob, ConcurrencyPolicy, CronJobView};
+use kcm_framework::api::Uid;
+use kcm_framework::api::views::{ActiveJob, ConcurrencyPolicy, CronJobView};
 
 use super::due::{Due, NeverReason, Timing, names_time_zone};
 use super::events::CronJobEvent;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kcm_api::views::{CronJob, CronJobView, Job};
+use kcm_framework::api::views::{CronJob, CronJobView, Job};
 use kcm_framework::metrics::Histogram;
 use kcm_framework::ownership::Dependents;
 use kcm_framework::{ReconcileError, ReconcileObject, Session, async_trait};

@@ -1,8 +1,8 @@
 //! The status of a cron job.
 
 use jiff::Timestamp;
-use kcm_api::views::{ActiveJob, CronJob};
-use kcm_api::{Document, EditError, Uid, time};
+use kcm_framework::api::views::{ActiveJob, CronJob};
+use kcm_framework::api::{Document, EditError, Uid, time};
 use kcm_framework::events::ObjectReference;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kcm_api::views::{ControllerRevision, DaemonSet, DaemonSetStatus, Pod};
+use kcm_framework::api::views::{ControllerRevision, DaemonSet, DaemonSetStatus, Pod};
 use kcm_framework::client::{ApiError, Payload, ResponseExt as _};
 use kcm_framework::ownership::Owner;
 use kcm_framework::{ReconcileError, Session};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
-use kcm_api::Uid;
+use kcm_framework::api::Uid;
 
 /// The first delay.
 const FIRST: SignedDuration = SignedDuration::from_secs(1);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kcm_api::views::Pod;
+use kcm_framework::api::views::Pod;
 
 use super::backoff::FailureKey;
 use super::events::{DaemonSetEvent, FinishedPod};

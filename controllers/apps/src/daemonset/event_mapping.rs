@@ -1,9 +1,9 @@
 //! Event mapping: the DaemonSets that a change enqueues, and the nodes whose change may concern DaemonSets.
 
-use kcm_api::ObjectKey;
-use kcm_api::views::{DaemonSet, Node};
+use kcm_framework::api::ObjectKey;
+use kcm_framework::api::views::{DaemonSet, Node};
+use kcm_framework::informers::Change;
 use kcm_framework::ownership::{OwnerLister, Owners};
-use kcm_informers::Change;
 
 /// DaemonSets as owners of pods and revisions: a change enqueues the DaemonSet that controls the changed object, before and
 /// after the change. A change of an orphan enqueues all DaemonSets that select it: one of them adopts it.

@@ -1,8 +1,8 @@
 //! The feature gates.
 
-use kcm_api::scheduling::ComparisonOperators;
-use kcm_config::Gate;
-use kcm_config::gates::TAINT_TOLERATION_COMPARISON_OPERATORS;
+use kcm_framework::api::scheduling::ComparisonOperators;
+use kcm_framework::config::Gate;
+use kcm_framework::config::gates::TAINT_TOLERATION_COMPARISON_OPERATORS;
 
 /// The feature gates that a plan depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kcm_api::views::{ControllerRevision, Pod};
+use kcm_framework::api::views::{ControllerRevision, Pod};
 
 use crate::shared::revisions::{self, POD_REVISION, RevisionData};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kcm_api::views::{Pod, PodPhase};
+use kcm_framework::api::views::{Pod, PodPhase};
 
 use super::backoff::{FailedPodBackoff, FailureKey};
 use super::changes::{CreateReason, DeleteReason, PodChanges};

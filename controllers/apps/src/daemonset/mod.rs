@@ -86,9 +86,9 @@ mod tolerations;
 #[cfg(test)]
 mod tests;
 
-use kcm_api::views::{ControllerRevision, DaemonSet, Node, Pod, PodTargetNode};
-use kcm_api::{Need, ObjectKey};
-use kcm_config::{Section, Setting, Workers};
+use kcm_framework::api::views::{ControllerRevision, DaemonSet, Node, Pod, PodTargetNode};
+use kcm_framework::api::{Need, ObjectKey};
+use kcm_framework::config::{Section, Setting, Workers};
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops};
 use parking_lot::Mutex;
 

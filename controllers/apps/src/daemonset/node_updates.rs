@@ -3,11 +3,11 @@
 //! Changes of nodes are queued by node. A cluster has many nodes and some DaemonSets, and most changes of a node concern no
 //! DaemonSet. The reconcile of a DaemonSet goes through all nodes, and would be wasted.
 
-use kcm_api::views::{DaemonSet, DaemonSetView, Node, Pod, PodTargetNode};
-use kcm_api::{InternedStr, KnownView as _, ObjectKey, PartReader, Uid};
+use kcm_framework::api::views::{DaemonSet, DaemonSetView, Node, Pod, PodTargetNode};
+use kcm_framework::api::{InternedStr, KnownView as _, ObjectKey, PartReader, Uid};
+use kcm_framework::informers::{Index, Informer};
 use kcm_framework::workqueue::{Priority, Queue};
 use kcm_framework::{Reconcile, ReconcileError, Session, async_trait};
-use kcm_informers::{Index, Informer};
 
 use super::gates::Gates;
 use super::placement::Placement;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use kcm_api::views::{ControllerRevision, DaemonSet, Node, Pod};
+use kcm_framework::api::views::{ControllerRevision, DaemonSet, Node, Pod};
+use kcm_framework::informers::Informer;
 use kcm_framework::ownership::{Dependents, Owner};
-use kcm_informers::Informer;
 
 /// The snapshot of one DaemonSet.
 #[derive(Debug, Clone, PartialEq)]

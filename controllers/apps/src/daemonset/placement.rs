@@ -1,6 +1,6 @@
 //! Placement: whether the daemon of a set runs on a node.
 
-use kcm_api::views::{DaemonSetView, Node, Taint};
+use kcm_framework::api::views::{DaemonSetView, Node, Taint};
 
 use super::gates::Gates;
 use super::tolerations::is_tolerated;

@@ -5,7 +5,7 @@ use super::changes::PodChanges;
 use super::rollout::{self, Limits};
 use super::snapshot::Snapshot;
 use super::{manage, status};
-use kcm_api::views::DaemonSetStatus;
+use kcm_framework::api::views::DaemonSetStatus;
 
 /// What a reconcile does to the pods of a daemon set, and the status that it reports.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use kcm_api::views::DaemonSet;
-use kcm_api::{Document, EditError};
+use kcm_framework::api::views::DaemonSet;
+use kcm_framework::api::{Document, EditError};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -24,7 +24,7 @@ pub(super) enum InvalidTemplate {
     Json(#[from] serde_json::Error),
     /// Its spec is not an object.
     #[error("cannot read the spec of the pod template")]
-    Spec(#[from] kcm_api::DecodeError),
+    Spec(#[from] kcm_framework::api::DecodeError),
     /// A part of its spec is of another type.
     #[error("cannot edit the spec of the pod template")]
     Edit(#[from] EditError),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kcm_api::PartReader;
-use kcm_api::views::{Pod, PodTargetNode};
+use kcm_framework::api::PartReader;
+use kcm_framework::api::views::{Pod, PodTargetNode};
 
 use super::revision::CurrentRevision;
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kcm_api::PartReader;
-use kcm_api::views::{DaemonSet, PodTargetNode};
+use kcm_framework::api::PartReader;
+use kcm_framework::api::views::{DaemonSet, PodTargetNode};
 use kcm_framework::ownership::{Claims, Owner, adopt_and_release};
 use kcm_framework::{ReconcileError, ReconcileObject, Session, async_trait};
 use parking_lot::Mutex;

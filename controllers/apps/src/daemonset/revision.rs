@@ -1,6 +1,6 @@
 //! The revision of the present template, and the pods that have it.
 
-use kcm_api::views::{DaemonSetView, Pod};
+use kcm_framework::api::views::{DaemonSetView, Pod};
 
 use crate::shared::revisions::POD_REVISION;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kcm_api::PartReader;
-use kcm_api::views::{DaemonSet, Node, Pod, PodTargetNode};
+use kcm_framework::api::PartReader;
+use kcm_framework::api::views::{DaemonSet, Node, Pod, PodTargetNode};
 
 use super::gates::Gates;
 use super::placement::Placement;

@@ -1,7 +1,7 @@
 //! The status of a daemon set.
 
-use kcm_api::views::{DaemonSet, DaemonSetStatus};
-use kcm_api::{Document, EditError};
+use kcm_framework::api::views::{DaemonSet, DaemonSetStatus};
+use kcm_framework::api::{Document, EditError};
 
 use super::snapshot::Snapshot;
 

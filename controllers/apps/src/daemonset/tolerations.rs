@@ -1,7 +1,7 @@
 //! The tolerations that every daemon pod has besides those of its template.
 
-use kcm_api::scheduling::{ComparisonOperators, Toleration};
-use kcm_api::views::{DaemonSetView, Taint};
+use kcm_framework::api::scheduling::{ComparisonOperators, Toleration};
+use kcm_framework::api::views::{DaemonSetView, Taint};
 use serde::Serialize;
 use serde_json::value::RawValue;
 

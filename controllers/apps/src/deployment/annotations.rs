@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use kcm_api::Meta;
+use kcm_framework::api::Meta;
 
 /// The revision of a replica set; on a deployment, that of its new replica set.
 pub(super) const REVISION: &str = "deployment.kubernetes.io/revision";

@@ -1,7 +1,7 @@
 //! The requests of a reconcile: a function for each step of a plan.
 
-use kcm_api::views::{Deployment, ReplicaSet};
-use kcm_api::{KnownView as _, ObjectKey, Selector};
+use kcm_framework::api::views::{Deployment, ReplicaSet};
+use kcm_framework::api::{KnownView as _, ObjectKey, Selector};
 use kcm_framework::client::{ApiError, Payload};
 use kcm_framework::{Delete, ReconcileError, Session};
 

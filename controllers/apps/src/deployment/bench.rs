@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kcm_api::Uid;
-use kcm_api::views::{Deployment, PodPhase, ReplicaSet};
+use kcm_framework::api::Uid;
+use kcm_framework::api::views::{Deployment, PodPhase, ReplicaSet};
 
 use super::gates::Gates;
 use super::observe::Observed;

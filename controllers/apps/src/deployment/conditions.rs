@@ -1,7 +1,7 @@
 //! The conditions of a deployment.
 
 use jiff::Timestamp;
-use kcm_api::{Condition, ConditionStatus};
+use kcm_framework::api::{Condition, ConditionStatus};
 
 /// Whether enough replicas are available.
 pub(super) const AVAILABLE: &str = "Available";

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use kcm_api::views::{Deployment, DeploymentStrategy, Pod, ReplicaSet};
-use kcm_api::{KnownView as _, ObjectKey};
+use kcm_framework::api::views::{Deployment, DeploymentStrategy, Pod, ReplicaSet};
+use kcm_framework::api::{KnownView as _, ObjectKey};
+use kcm_framework::informers::Change;
 use kcm_framework::ownership::{Owner, OwnerLister, Owners, controller_key};
-use kcm_informers::Change;
 
 use super::rollout::recreate::may_run;
 

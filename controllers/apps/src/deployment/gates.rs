@@ -1,7 +1,7 @@
 //! The feature gates.
 
-use kcm_config::Gate;
-use kcm_config::gates::DEPLOYMENT_REPLICA_SET_TERMINATING_REPLICAS;
+use kcm_framework::config::Gate;
+use kcm_framework::config::gates::DEPLOYMENT_REPLICA_SET_TERMINATING_REPLICAS;
 
 /// The feature gates that a plan depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

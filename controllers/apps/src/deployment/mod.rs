@@ -20,7 +20,7 @@
 //!   ReplicaSet only after a live read in the same reconcile has shown that the Deployment exists and is not being deleted.
 //!   If a claim fails, the reconcile ends.
 //! - The new ReplicaSet is the oldest whose template equals the Deployment's template, as the API server returns both; see
-//!   [`same_template`](kcm_api::same_template). There is one ReplicaSet for each template: its name depends on the
+//!   [`same_template`](kcm_framework::api::same_template). There is one ReplicaSet for each template: its name depends on the
 //!   template, and a name that is taken for another template is counted in `status.collisionCount`.
 //! - The replicas of all ReplicaSets together are at most `replicas + maxSurge`, and the available replicas do not fall
 //!   below `replicas − maxUnavailable` because of this controller; see `rollout/`.
@@ -77,8 +77,8 @@ mod status_update;
 #[cfg(test)]
 mod tests;
 
-use kcm_api::views::{Deployment, Pod, ReplicaSet};
-use kcm_config::{Section, Setting, Workers};
+use kcm_framework::api::views::{Deployment, Pod, ReplicaSet};
+use kcm_framework::config::{Section, Setting, Workers};
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops};
 
 use event_mapping::{key_for_pod, owners};

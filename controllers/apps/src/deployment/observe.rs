@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use kcm_api::views::{Deployment, DeploymentStrategy, Pod, PodPhase, ReplicaSet};
-use kcm_api::{ObjectKey, Uid};
+use kcm_framework::api::views::{Deployment, DeploymentStrategy, Pod, PodPhase, ReplicaSet};
+use kcm_framework::api::{ObjectKey, Uid};
+use kcm_framework::informers::Informer;
 use kcm_framework::ownership::{Dependents, Owner};
-use kcm_informers::Informer;
 
 use super::event_mapping::ReplicaSetLister;
 use super::rollout::recreate::may_run;

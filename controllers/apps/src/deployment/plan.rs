@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kcm_api::views::{Deployment, DeploymentStrategy, ReplicaSet};
-use kcm_api::{EditError, InternedStr, Selector};
+use kcm_framework::api::views::{Deployment, DeploymentStrategy, ReplicaSet};
+use kcm_framework::api::{EditError, InternedStr, Selector};
 
 use super::annotations::{
     Annotations, Changes, REVISION, new_replica_set_annotations, replicas_annotations, rollback_to,

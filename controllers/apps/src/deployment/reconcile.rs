@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kcm_api::views::Deployment;
+use kcm_framework::api::views::Deployment;
 use kcm_framework::ownership::{Claims, Owner, adopt_and_release};
 use kcm_framework::{ReconcileError, ReconcileObject, Session, async_trait};
 

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use kcm_api::views::{Deployment, DeploymentView, ReplicaSet, ReplicaSetStatus};
-use kcm_api::{
+use kcm_framework::api::views::{Deployment, DeploymentView, ReplicaSet, ReplicaSetStatus};
+use kcm_framework::api::{
     Document, EditError, KnownView as _, OwnerReference, POD_TEMPLATE_HASH, Selector, same_template, template_hash,
 };
 use serde::Serialize;

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use kcm_api::views::{Deployment, ReplicaSet};
-use kcm_api::{Document, EditError, POD_TEMPLATE_HASH};
+use kcm_framework::api::views::{Deployment, ReplicaSet};
+use kcm_framework::api::{Document, EditError, POD_TEMPLATE_HASH};
 
 use super::annotations::{REVISION, ROLLBACK_TO, parse_revision, revision_of, rolled_back};
 use super::events::DeploymentEvent;

@@ -1,8 +1,8 @@
 //! The status of a deployment.
 
 use jiff::{SignedDuration, Timestamp};
-use kcm_api::views::{Deployment, DeploymentStatus, DeploymentView, ReplicaSetStatus};
-use kcm_api::{Condition, Document, EditError};
+use kcm_framework::api::views::{Deployment, DeploymentStatus, DeploymentView, ReplicaSetStatus};
+use kcm_framework::api::{Condition, Document, EditError};
 
 use super::annotations::REVISION;
 use super::conditions::{Conditions, PROGRESSING, REPLICA_FAILURE, Reason, find};

@@ -1,7 +1,7 @@
 //! Status updates, and the conditions that describe what the reconcile itself did.
 
 use jiff::Timestamp;
-use kcm_api::views::{Deployment, DeploymentStatus, DeploymentView};
+use kcm_framework::api::views::{Deployment, DeploymentStatus, DeploymentView};
 
 use super::conditions::{Conditions, PROGRESSING, Reason};
 use super::status::progress_deadline;

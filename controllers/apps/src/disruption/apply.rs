@@ -1,8 +1,8 @@
 //! The requests: the status of a PodDisruptionBudget, and the condition of a Pod.
 
-use kcm_api::Document;
-use kcm_api::views::{Pod, PodDisruptionBudget};
 use kcm_framework::Session;
+use kcm_framework::api::Document;
+use kcm_framework::api::views::{Pod, PodDisruptionBudget};
 use kcm_framework::client::{ApiError, Patch, Payload, ResponseExt as _};
 
 use super::stale::reset;

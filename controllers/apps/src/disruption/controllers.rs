@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kcm_api::views::{Deployment, Pod, ReplicaSet, ReplicationController, StatefulSet};
-use kcm_api::{KnownView, ObjectKey, OwnerReference, Uid};
+use kcm_framework::api::views::{Deployment, Pod, ReplicaSet, ReplicationController, StatefulSet};
+use kcm_framework::api::{KnownView, ObjectKey, OwnerReference, Uid};
+use kcm_framework::informers::Informer;
 use kcm_framework::{ScaleClient, ScaleError};
-use kcm_informers::Informer;
 
 /// The number of pods that a controller should have.
 #[derive(Debug, Clone, PartialEq, Eq)]

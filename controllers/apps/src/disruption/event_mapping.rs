@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kcm_api::views::{Pod, PodDisruption, PodDisruptionBudget};
-use kcm_api::{ObjectKey, PartReader};
 use kcm_framework::Enqueue;
-use kcm_informers::Change;
+use kcm_framework::api::views::{Pod, PodDisruption, PodDisruptionBudget};
+use kcm_framework::api::{ObjectKey, PartReader};
+use kcm_framework::informers::Change;
 
 use super::stale::stale_after;
 

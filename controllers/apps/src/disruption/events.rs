@@ -1,6 +1,6 @@
 //! The events of PodDisruptionBudgets and Pods.
 
-use kcm_api::ObjectKey;
+use kcm_framework::api::ObjectKey;
 use kcm_framework::events::{Event, EventText};
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -64,11 +64,11 @@ mod tests;
 
 use std::sync::Arc;
 
-use kcm_api::Need;
-use kcm_api::views::{Pod, PodDisruption, PodDisruptionBudget};
-use kcm_config::{Section, Setting, Workers};
+use kcm_framework::api::Need;
+use kcm_framework::api::views::{Pod, PodDisruption, PodDisruptionBudget};
+use kcm_framework::config::{Section, Setting, Workers};
+use kcm_framework::informers::{Change, Informer};
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, Source};
-use kcm_informers::{Change, Informer};
 
 use controllers::Scales;
 use event_mapping::{keys_for_pod, keys_for_review};

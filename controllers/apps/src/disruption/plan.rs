@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kcm_api::views::{Pod, PodDisruptionBudgetStatus, PodDisruptionBudgetView};
-use kcm_api::{IntOrPercent, InvalidPercent, Rounding, Uid};
+use kcm_framework::api::views::{Pod, PodDisruptionBudgetStatus, PodDisruptionBudgetView};
+use kcm_framework::api::{IntOrPercent, InvalidPercent, Rounding, Uid};
 
 /// How long a pod whose eviction was admitted may take to be deleted. After it the pod counts again.
 const DELETION_TIMEOUT: SignedDuration = SignedDuration::from_mins(2);

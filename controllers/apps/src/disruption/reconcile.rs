@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kcm_api::views::{Pod, PodDisruptionBudget, PodDisruptionBudgetStatus};
-use kcm_api::{EditError, InvalidPercent, InvalidSelector};
+use kcm_framework::api::views::{Pod, PodDisruptionBudget, PodDisruptionBudgetStatus};
+use kcm_framework::api::{EditError, InvalidPercent, InvalidSelector};
 use kcm_framework::client::ApiError;
+use kcm_framework::informers::Informer;
 use kcm_framework::{Class, ReconcileError, ReconcileObject, Session, async_trait};
-use kcm_informers::Informer;
 
 use super::apply::update_status;
 use super::controllers::{Controllers, Scales, ScalesError};

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kcm_api::views::{Pod, PodDisruption, PodDisruptionBudget};
-use kcm_api::{ObjectKey, PartReader};
+use kcm_framework::api::views::{Pod, PodDisruption, PodDisruptionBudget};
+use kcm_framework::api::{ObjectKey, PartReader};
+use kcm_framework::informers::Informer;
 use kcm_framework::{Enqueue, ReconcileError, ReconcileObject, Session, async_trait};
-use kcm_informers::Informer;
 use parking_lot::Mutex;
 
 use super::apply::reset_condition;

@@ -1,6 +1,6 @@
 //! A label selector as Go prints it, which the event about unmanaged pods has in its message.
 
-use kcm_api::{InternedStr, LabelSelector};
+use kcm_framework::api::{InternedStr, LabelSelector};
 
 /// The selector of `spec.selector`, which is JSON.
 pub(super) fn selector_text(json: Option<&str>) -> String {

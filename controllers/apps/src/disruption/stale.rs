@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use kcm_api::time::format_seconds;
-use kcm_api::views::{Pod, PodDisruption};
+use kcm_framework::api::time::format_seconds;
+use kcm_framework::api::views::{Pod, PodDisruption};
 use serde_json::{Value, json};
 
 /// How long a pod may have the condition before it is deleted.

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use kcm_api::time::format_seconds;
-use kcm_api::views::{PodDisruptionBudget, PodDisruptionBudgetStatus};
-use kcm_api::{Condition, ConditionStatus, Document, EditError};
+use kcm_framework::api::time::format_seconds;
+use kcm_framework::api::views::{PodDisruptionBudget, PodDisruptionBudgetStatus};
+use kcm_framework::api::{Condition, ConditionStatus, Document, EditError};
 
 /// The only condition type that this controller manages; others are kept.
 const DISRUPTION_ALLOWED: &str = "DisruptionAllowed";

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use futures::stream::{FuturesUnordered, StreamExt as _};
-use kcm_api::Document;
-use kcm_api::views::{Job, JobStatus, Pod};
+use kcm_framework::api::Document;
+use kcm_framework::api::views::{Job, JobStatus, Pod};
 use kcm_framework::client::{ApiError, Patch, Payload, ResponseExt as _};
 use kcm_framework::{ReconcileError, Session};
 use serde_json::json;

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use jiff::{SignedDuration, Timestamp};
-use kcm_api::views::{JobView, PodPhase};
-use kcm_api::{InternedStr, Uid};
+use kcm_framework::api::views::{JobView, PodPhase};
+use kcm_framework::api::{InternedStr, Uid};
 
 use super::backoff::BackoffRecord;
 use super::conditions::{Ending, JobResult};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
-use kcm_api::{ObjectKey, Uid};
+use kcm_framework::api::{ObjectKey, Uid};
 use parking_lot::Mutex;
 
 use super::job_pod::JobPod;

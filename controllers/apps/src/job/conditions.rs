@@ -1,8 +1,8 @@
 //! Conditions of jobs, and how a job ends.
 
 use jiff::Timestamp;
-use kcm_api::views::JobStatus;
-use kcm_api::{Condition, ConditionStatus, InternedStr};
+use kcm_framework::api::views::JobStatus;
+use kcm_framework::api::{Condition, ConditionStatus, InternedStr};
 
 const SUSPENDED: &str = "Suspended";
 

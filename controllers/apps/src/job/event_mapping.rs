@@ -4,11 +4,11 @@ use std::fmt;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kcm_api::views::{Job, Pod, PodPhase};
-use kcm_api::{KnownView as _, ObjectKey, Uid};
+use kcm_framework::api::views::{Job, Pod, PodPhase};
+use kcm_framework::api::{KnownView as _, ObjectKey, Uid};
+use kcm_framework::informers::Change;
 use kcm_framework::ownership::{OwnerLister, Owners};
 use kcm_framework::{Enqueue, QueueKey};
-use kcm_informers::Change;
 
 use super::assess::external_manager;
 use super::job_pod::is_tracked;

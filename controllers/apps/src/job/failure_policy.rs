@@ -1,6 +1,6 @@
 //! Pod failure policies: what the failure of a pod means to its job.
 
-use kcm_api::views::{
+use kcm_framework::api::views::{
     ExitCodesOperator, FailedContainer, JobView, OnExitCodes, PodConditionPattern, PodFailurePolicyAction,
     PodFailurePolicyRule,
 };

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kcm_api::views::{JobView, Pod, PodPhase, PodReplacementPolicy, PodTermination};
-use kcm_api::{PartReader, Uid};
+use kcm_framework::api::views::{JobView, Pod, PodPhase, PodReplacementPolicy, PodTermination};
+use kcm_framework::api::{PartReader, Uid};
 
 /// The finalizer that keeps a pod until its job has counted it.
 pub(super) const TRACKING_FINALIZER: &str = "batch.kubernetes.io/job-tracking";

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use kcm_api::views::{Job, JobStatus, JobView, Pod};
+use kcm_framework::api::views::{Job, JobStatus, JobView, Pod};
+use kcm_framework::informers::Change;
 use kcm_framework::metrics::Stability::{Alpha, Beta, Stable};
 use kcm_framework::metrics::{Counters, Histograms, MetricError, exponential_buckets};
-use kcm_informers::Change;
 
 use super::assess::{Assessment, completion_mode, external_manager};
 use super::conditions::{Ending, JobResult};

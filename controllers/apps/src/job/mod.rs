@@ -78,10 +78,10 @@ mod tests;
 
 use std::time::Duration;
 
-use kcm_api::Need;
-use kcm_api::views::{Pod, PodTermination};
-use kcm_config::gates::MUTABLE_SCHEDULING_DIRECTIVES_FOR_SUSPENDED_JOBS;
-use kcm_config::{Section, Setting, Workers};
+use kcm_framework::api::Need;
+use kcm_framework::api::views::{Pod, PodTermination};
+use kcm_framework::config::gates::MUTABLE_SCHEDULING_DIRECTIVES_FOR_SUSPENDED_JOBS;
+use kcm_framework::config::{Section, Setting, Workers};
 use kcm_framework::ownership::Dependents;
 use kcm_framework::workqueue::RetryLimits;
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loop, Loops, Source};

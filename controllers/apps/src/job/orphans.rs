@@ -1,9 +1,9 @@
 //! The reconcile of orphans: Pods whose finalizer no Job removes.
 
-use kcm_api::views::{Job, Pod};
+use kcm_framework::api::views::{Job, Pod};
+use kcm_framework::informers::Informer;
 use kcm_framework::ownership::{Dependents, Owners};
 use kcm_framework::{Reconcile, ReconcileError, Session, async_trait};
-use kcm_informers::Informer;
 
 use super::apply::remove_finalizer;
 use super::event_mapping::{OrphanKey, is_orphan};

@@ -1,7 +1,7 @@
 //! The pods that a job creates from its template.
 
-use kcm_api::views::{Job, Pod};
-use kcm_api::{Document, KnownView as _, OwnerReference, Resource};
+use kcm_framework::api::views::{Job, Pod};
+use kcm_framework::api::{Document, KnownView as _, OwnerReference, Resource};
 use kcm_framework::ownership::Owner;
 use serde::Serialize;
 use serde_json::value::RawValue;

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kcm_api::views::{CompletionMode, Job, Pod, PodTermination};
-use kcm_api::{ObjectKey, PartReader, Selector, Uid};
+use kcm_framework::api::views::{CompletionMode, Job, Pod, PodTermination};
+use kcm_framework::api::{ObjectKey, PartReader, Selector, Uid};
 use kcm_framework::ownership::{Claims, Dependents, Owner, adopt_and_release_with_finalizer};
 use kcm_framework::{ReconcileError, ReconcileObject, Session, async_trait};
 use tokio::time::Instant;

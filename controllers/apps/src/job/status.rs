@@ -1,8 +1,8 @@
 //! The document of a job with another status.
 
-use kcm_api::time::format_seconds;
-use kcm_api::views::JobStatus;
-use kcm_api::{Condition, Document, EditError, Uid};
+use kcm_framework::api::time::format_seconds;
+use kcm_framework::api::views::JobStatus;
+use kcm_framework::api::{Condition, Document, EditError, Uid};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 

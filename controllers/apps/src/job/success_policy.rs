@@ -1,6 +1,6 @@
 //! Success policies: an indexed job that succeeds before all of its indexes have.
 
-use kcm_api::views::{JobView, SuccessPolicyRule};
+use kcm_framework::api::views::{JobView, SuccessPolicyRule};
 
 use super::indexes::Indexes;
 

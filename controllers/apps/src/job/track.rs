@@ -8,8 +8,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use jiff::Timestamp;
-use kcm_api::Uid;
-use kcm_api::views::JobStatus;
+use kcm_framework::api::Uid;
+use kcm_framework::api::views::JobStatus;
 
 use super::assess::{Assessment, number};
 use super::conditions::{Ending, JobResult, set_suspended};

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use futures::StreamExt as _;
 use futures::stream;
-use kcm_api::views::{Node, PodDisruption};
-use kcm_api::{InternedStr, ObjectKey, PartReader};
+use kcm_framework::api::views::{Node, PodDisruption};
+use kcm_framework::api::{InternedStr, ObjectKey, PartReader};
 use kcm_framework::client::{ApiError, Patch, Payload, ResponseExt as _};
 use kcm_framework::{Delete, Session};
 

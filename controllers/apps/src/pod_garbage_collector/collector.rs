@@ -1,9 +1,9 @@
 //! The order of a round: observe, read missing Nodes live, plan, delete.
 
-use kcm_api::PartReader;
-use kcm_api::views::{Node, Pod, PodDisruption};
 use kcm_framework::Session;
-use kcm_informers::Informer;
+use kcm_framework::api::PartReader;
+use kcm_framework::api::views::{Node, Pod, PodDisruption};
+use kcm_framework::informers::Informer;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 

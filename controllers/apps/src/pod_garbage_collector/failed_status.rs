@@ -1,7 +1,7 @@
 //! The patch that makes a Pod `Failed` before it is deleted.
 
 use jiff::Timestamp;
-use kcm_api::views::{Pod, PodDisruption};
+use kcm_framework::api::views::{Pod, PodDisruption};
 use serde_json::{Value, json};
 
 use super::plan::Reason;

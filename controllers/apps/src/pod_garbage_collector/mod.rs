@@ -55,9 +55,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use kcm_api::Need;
-use kcm_api::views::PodDisruption;
-use kcm_config::{Section, Setting};
+use kcm_framework::api::Need;
+use kcm_framework::api::views::PodDisruption;
+use kcm_framework::config::{Section, Setting};
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops};
 use parking_lot::Mutex;
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kcm_api::views::{Node, Pod, PodDisruption, PodPhase};
-use kcm_api::{InternedStr, PartReader, Uid};
+use kcm_framework::api::views::{Node, Pod, PodDisruption, PodPhase};
+use kcm_framework::api::{InternedStr, PartReader, Uid};
 
 /// The taint of a node that an administrator has declared dead: nothing runs on it any more.
 const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use kcm_api::InternedStr;
+use kcm_framework::api::InternedStr;
 use tokio::time::Instant;
 
 /// How long a node is missing before the API server is asked for it.

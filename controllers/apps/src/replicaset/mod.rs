@@ -43,9 +43,9 @@
 #[cfg(test)]
 mod tests;
 
-use kcm_api::views::ReplicaSet;
-use kcm_config::{Section, Setting, Workers};
 use kcm_framework::ControllerDescriptor;
+use kcm_framework::api::views::ReplicaSet;
+use kcm_framework::config::{Section, Setting, Workers};
 
 #[cfg(feature = "bench")]
 pub use crate::shared::replicas::bench;

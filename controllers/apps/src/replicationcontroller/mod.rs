@@ -26,9 +26,9 @@
 #[cfg(test)]
 mod tests;
 
-use kcm_api::views::ReplicationController;
-use kcm_config::{Section, Setting, Workers};
 use kcm_framework::ControllerDescriptor;
+use kcm_framework::api::views::ReplicationController;
+use kcm_framework::config::{Section, Setting, Workers};
 
 use crate::shared::replicas::{init, replica_owner};
 

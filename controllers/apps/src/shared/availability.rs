@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kcm_api::views::Pod;
+use kcm_framework::api::views::Pod;
 
 /// Returns the time at which the next of these ready pods becomes available, of which no event tells. `None` if no pod
 /// waits for `minReadySeconds`.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kcm_api::Uid;
-use kcm_api::views::{PersistentVolumeClaim, Pod, PodVolumes, StatefulSet};
+use kcm_framework::api::Uid;
+use kcm_framework::api::views::{PersistentVolumeClaim, Pod, PodVolumes, StatefulSet};
 
 use super::identity::claim_name;
 use super::observe::ClaimLister;

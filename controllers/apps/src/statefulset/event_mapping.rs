@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use kcm_api::ObjectKey;
-use kcm_api::views::{PersistentVolumeClaim, Pod, StatefulSet};
 use kcm_framework::Enqueue;
+use kcm_framework::api::ObjectKey;
+use kcm_framework::api::views::{PersistentVolumeClaim, Pod, StatefulSet};
+use kcm_framework::informers::Change;
 use kcm_framework::ownership::{OwnerLister, Owners};
-use kcm_informers::Change;
 
 pub(super) fn owners<L: OwnerLister<StatefulSet>>(sets: L) -> Owners<StatefulSet, L> {
     Owners::known(sets, |set| set.selector.as_ref().ok())

@@ -1,7 +1,7 @@
 //! The feature gates.
 
-use kcm_config::gates::{MAX_UNAVAILABLE_STATEFUL_SET, STATEFUL_SET_SEMANTIC_REVISION_COMPARISON};
-use kcm_config::{Gate, GateStage};
+use kcm_framework::config::gates::{MAX_UNAVAILABLE_STATEFUL_SET, STATEFUL_SET_SEMANTIC_REVISION_COMPARISON};
+use kcm_framework::config::{Gate, GateStage};
 
 /// Gate of this project: with it, a rollout in order also replaces a broken pod of an earlier revision if no pod of that
 /// revision is ready.

@@ -1,7 +1,7 @@
 //! The identity of a pod: the name of its stateful set and its ordinal, which its name, its labels and the names of its
 //! claims have.
 
-use kcm_api::views::{Pod, StatefulSet};
+use kcm_framework::api::views::{Pod, StatefulSet};
 
 /// The label of a pod with its name, by which a service selects one pod.
 pub(super) const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";

@@ -1,7 +1,7 @@
 //! The metrics of this controller.
 
-use kcm_api::ObjectKey;
-use kcm_api::views::{PodManagementPolicy, StatefulSet};
+use kcm_framework::api::ObjectKey;
+use kcm_framework::api::views::{PodManagementPolicy, StatefulSet};
 use kcm_framework::metrics::{Gauges, MetricError, Stability};
 
 use super::rollout::max_unavailable;

@@ -81,9 +81,9 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-use kcm_api::Need;
-use kcm_api::views::{ControllerRevision, PersistentVolumeClaim, Pod, PodVolumes, StatefulSet};
-use kcm_config::{Section, Setting, Workers};
+use kcm_framework::api::Need;
+use kcm_framework::api::views::{ControllerRevision, PersistentVolumeClaim, Pod, PodVolumes, StatefulSet};
+use kcm_framework::config::{Section, Setting, Workers};
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops};
 
 use event_mapping::{keys_for_claim, keys_for_pod, owners};

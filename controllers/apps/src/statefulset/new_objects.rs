@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kcm_api::views::{PersistentVolumeClaim, Pod, StatefulSet};
-use kcm_api::{Document, EditError, KnownView as _, OwnerReference, Resource};
+use kcm_framework::api::views::{PersistentVolumeClaim, Pod, StatefulSet};
+use kcm_framework::api::{Document, EditError, KnownView as _, OwnerReference, Resource};
 use kcm_framework::ownership::Owner;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -21,7 +21,7 @@ pub(super) enum InvalidTemplate {
     Json(#[from] serde_json::Error),
     /// It is not valid JSON of its kind.
     #[error("cannot read the spec of the template")]
-    Decode(#[from] kcm_api::DecodeError),
+    Decode(#[from] kcm_framework::api::DecodeError),
     /// A field of it cannot be set.
     #[error("cannot set a field of the template")]
     Edit(#[from] EditError),

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use kcm_api::views::{ControllerRevision, PersistentVolumeClaim, Pod, StatefulSet};
-use kcm_api::{KnownView, ObjectKey, Selector};
+use kcm_framework::api::views::{ControllerRevision, PersistentVolumeClaim, Pod, StatefulSet};
+use kcm_framework::api::{KnownView, ObjectKey, Selector};
+use kcm_framework::informers::Informer;
 use kcm_framework::ownership::{Claims, Dependents, Owner};
-use kcm_informers::Informer;
 
 use super::identity::is_member;
 

@@ -14,7 +14,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kcm_api::views::{Pod, PodManagementPolicy, PodPhase, StatefulSet, StatefulSetUpdateStrategy};
+use kcm_framework::api::views::{Pod, PodManagementPolicy, PodPhase, StatefulSet, StatefulSetUpdateStrategy};
 
 use super::claim_work::{ClaimWork, PodClaims, claims_of, missing_volumes};
 use super::identity::{Ordinals, has_identity, ordinal, pod_name};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kcm_api::views::{Pod, PodVolumes, StatefulSet};
-use kcm_api::{ObjectKey, PartReader};
+use kcm_framework::api::views::{Pod, PodVolumes, StatefulSet};
+use kcm_framework::api::{ObjectKey, PartReader};
 use kcm_framework::ownership::{Owner, adopt_and_release};
 use kcm_framework::{ReconcileError, ReconcileObject, Session, async_trait};
 

@@ -4,7 +4,7 @@
 //! ready, as with an image that does not exist, neither a repaired template nor a rollback reaches the pod until a person
 //! deletes it (kubernetes/kubernetes#67250). With the gate, the pod is replaced.
 
-use kcm_api::views::{Pod, StatefulSetUpdateStrategy};
+use kcm_framework::api::views::{Pod, StatefulSetUpdateStrategy};
 
 use super::status::{is_running_and_ready, revision_of};
 use super::steps::Input;

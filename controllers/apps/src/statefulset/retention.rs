@@ -10,8 +10,8 @@
 //! # Upstream
 //! `isClaimOwnerUpToDate` and `updateClaimOwnerRefForSetAndPod` in `stateful_set_utils.go`.
 
-use kcm_api::views::{ClaimRetention, Pod, StatefulSet};
-use kcm_api::{Document, EditError, KnownView as _, Meta, OwnerReference, Resource, Uid};
+use kcm_framework::api::views::{ClaimRetention, Pod, StatefulSet};
+use kcm_framework::api::{Document, EditError, KnownView as _, Meta, OwnerReference, Resource, Uid};
 
 use super::identity::Ordinals;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kcm_api::views::{ControllerRevision, StatefulSet};
+use kcm_framework::api::views::{ControllerRevision, StatefulSet};
 use kcm_framework::ownership::Owner;
 
 use crate::shared::revisions::{NewRevision, REVISION_HASH, RevisionData, next_revision, oldest_unused, revision_hash};

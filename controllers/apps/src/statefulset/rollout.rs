@@ -7,8 +7,8 @@
 
 use std::sync::Arc;
 
-use kcm_api::Rounding;
-use kcm_api::views::{Pod, StatefulSetUpdateStrategy};
+use kcm_framework::api::Rounding;
+use kcm_framework::api::views::{Pod, StatefulSetUpdateStrategy};
 
 use super::status::{is_unavailable, revision_of};
 use super::steps::{Deletion, Input, Phase, Plan, Replicas, Step, Wait};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kcm_api::views::{Pod, PodPhase, StatefulSet, StatefulSetStatus, StatefulSetUpdateStrategy};
-use kcm_api::{Document, EditError, InternedStr};
+use kcm_framework::api::views::{Pod, PodPhase, StatefulSet, StatefulSetStatus, StatefulSetUpdateStrategy};
+use kcm_framework::api::{Document, EditError, InternedStr};
 
 use super::revisions::Revisions;
 use crate::shared::availability::next_availability;

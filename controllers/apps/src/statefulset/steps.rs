@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kcm_api::PartReader;
-use kcm_api::views::{Pod, PodVolumes, StatefulSet};
+use kcm_framework::api::PartReader;
+use kcm_framework::api::views::{Pod, PodVolumes, StatefulSet};
 
 use super::claim_work::ClaimWork;
 use super::gates::Gates;

@@ -3,8 +3,8 @@
 use std::ops::Deref;
 
 use jiff::Timestamp;
-use kcm_api::{ObjectKey, Resource};
 use kcm_framework::ControllerDescriptor;
+use kcm_framework::api::{ObjectKey, Resource};
 use kcm_testing::sandbox::{EVENTS, PODS, Request, Sandbox, SandboxOptions};
 use kcm_testing::{TestCluster, TestEnvironment};
 use serde_json::Value;

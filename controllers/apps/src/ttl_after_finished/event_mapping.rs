@@ -1,8 +1,8 @@
 //! Event mapping: the jobs that a change of a job enqueues.
 
-use kcm_api::ObjectKey;
-use kcm_api::views::{Job, JobCompletion};
-use kcm_informers::Change;
+use kcm_framework::api::ObjectKey;
+use kcm_framework::api::views::{Job, JobCompletion};
+use kcm_framework::informers::Change;
 
 /// A finished job with a time to live is enqueued when it is added, updated or resynced; no other one is.
 pub(super) fn keys_for_job(change: &Change<Job>) -> Option<ObjectKey> {

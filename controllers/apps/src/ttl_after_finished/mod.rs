@@ -35,7 +35,7 @@ mod reconcile;
 #[cfg(test)]
 mod tests;
 
-use kcm_config::{Section, Setting, Workers};
+use kcm_framework::config::{Section, Setting, Workers};
 use kcm_framework::metrics::{Stability, exponential_buckets};
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, Source};
 

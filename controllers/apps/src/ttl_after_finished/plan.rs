@@ -1,8 +1,8 @@
 //! The plan for a job: whether and when it is deleted.
 
 use jiff::{SignedDuration, Timestamp};
-use kcm_api::ObjectKey;
-use kcm_api::views::{Job, JobCompletion};
+use kcm_framework::api::ObjectKey;
+use kcm_framework::api::views::{Job, JobCompletion};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Plan {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kcm_api::views::Job;
+use kcm_framework::api::views::Job;
 use kcm_framework::client::Deleted;
 use kcm_framework::metrics::Histogram;
 use kcm_framework::{Delete, ReconcileError, ReconcileObject, Session, async_trait};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kcm_api::{Labels, ObjectKey, Selector};
-use kcm_informers::Change;
+use kcm_framework::api::{Labels, ObjectKey, Selector};
+use kcm_framework::informers::Change;
 
 use super::view::ClusterRole;
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use kcm_api::{InvalidSelector, Meta, Selector};
+use kcm_framework::api::{InvalidSelector, Meta, Selector};
 
 use super::event_mapping::selects;
 use super::view::{ClusterRole, PolicyRule};

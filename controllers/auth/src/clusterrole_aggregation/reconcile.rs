@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use kcm_framework::informers::Informer;
 use kcm_framework::{ReconcileError, ReconcileObject, Session, async_trait};
-use kcm_informers::Informer;
 use serde_json::json;
 
 use super::NAME;

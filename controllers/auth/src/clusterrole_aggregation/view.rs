@@ -1,9 +1,9 @@
 //! The view of cluster roles.
 
-use kcm_api::{InternedStr, LabelSelector, Resource};
+use kcm_framework::api::{InternedStr, LabelSelector, Resource};
 use serde::Serialize;
 
-kcm_api::view! {
+kcm_framework::api::view! {
     /// A cluster role.
     pub(super) struct ClusterRole {
         resource: Resource::cluster_scoped("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole");
@@ -15,7 +15,7 @@ kcm_api::view! {
     }
 }
 
-kcm_api::message! {
+kcm_framework::api::message! {
     /// An aggregation rule.
     pub(super) struct AggregationRule {
         /// The selectors; a role that any of them selects is aggregated.
@@ -23,7 +23,7 @@ kcm_api::message! {
     }
 }
 
-kcm_api::message! {
+kcm_framework::api::message! {
     /// A rule of a role. An absent list is an empty one.
     #[derive(Eq, Hash, Serialize)]
     #[serde(rename_all = "camelCase")]

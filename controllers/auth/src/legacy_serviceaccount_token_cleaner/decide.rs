@@ -3,7 +3,7 @@
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan as _};
-use kcm_api::{Meta, Uid};
+use kcm_framework::api::{Meta, Uid};
 
 /// The label with the day on which a token was last used, which API servers keep.
 pub(super) const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";

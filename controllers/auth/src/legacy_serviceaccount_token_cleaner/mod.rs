@@ -43,9 +43,9 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use jiff::SignedDuration;
-use kcm_api::ObjectKey;
-use kcm_config::{GoDuration, Section, Setting};
+use kcm_framework::api::ObjectKey;
 use kcm_framework::client::ClientBuilder;
+use kcm_framework::config::{GoDuration, Section, Setting};
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops};
 
 use round::round;

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kcm_api::{DecodeError, KnownView as _, ObjectKey, Resource, Uid, View};
 use kcm_framework::Session;
+use kcm_framework::api::{DecodeError, KnownView as _, ObjectKey, Resource, Uid, View};
 use kcm_framework::client::{ApiClient, ApiError, ListOptions, ResponseExt as _, Subresource};
 use serde::Deserialize;
 use serde_json::Value;
@@ -17,7 +17,7 @@ const PODS: &Resource = &Resource::namespaced("", "v1", "pods", "Pod");
 /// Objects per page of a list.
 const PAGE: u32 = 500;
 
-kcm_api::view! {
+kcm_framework::api::view! {
     /// The metadata of a secret.
     pub(super) struct SecretMetadata {
         resource: Resource::namespaced("", "v1", "secrets", "Secret");

@@ -1,7 +1,7 @@
 //! The requests.
 
-use kcm_api::ObjectKey;
 use kcm_framework::Session;
+use kcm_framework::api::ObjectKey;
 use kcm_framework::client::{ApiError, Payload, ResponseExt as _};
 
 use super::plan::{Action, ConfigMap};

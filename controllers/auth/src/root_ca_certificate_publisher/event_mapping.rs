@@ -1,8 +1,8 @@
 //! Event mapping: the namespaces that a change enqueues.
 
-use kcm_api::ObjectKey;
-use kcm_api::views::{Namespace, NamespacePhase};
-use kcm_informers::Change;
+use kcm_framework::api::ObjectKey;
+use kcm_framework::api::views::{Namespace, NamespacePhase};
+use kcm_framework::informers::Change;
 
 use super::plan::ConfigMap;
 

@@ -36,8 +36,8 @@ mod reconcile;
 #[cfg(test)]
 mod tests;
 
+use kcm_framework::informers::ListOptions;
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, Source};
-use kcm_informers::ListOptions;
 
 use crate::shared::{ROOT_CA_FILE, root_ca};
 use event_mapping::{keys_for_config_map, keys_for_namespace};

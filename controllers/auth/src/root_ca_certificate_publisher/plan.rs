@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kcm_api::{Documented, EditError, InternedStr, Resource};
+use kcm_framework::api::{Documented, EditError, InternedStr, Resource};
 use serde_json::{Value, json};
 
 use super::CONFIG_MAP;
@@ -16,7 +16,7 @@ const DESCRIPTION_TEXT: &str = "Contains a CA bundle that can be used to verify 
 
 const CA_KEY: &str = "ca.crt";
 
-kcm_api::view! {
+kcm_framework::api::view! {
     /// A config map; its values are interned, as those of all namespaces are equal.
     pub(super) struct ConfigMapView {
         resource: Resource::namespaced("", "v1", "configmaps", "ConfigMap");

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use kcm_api::ObjectKey;
+use kcm_framework::api::ObjectKey;
+use kcm_framework::informers::Informer;
 use kcm_framework::{Reconcile, ReconcileError, Session, async_trait};
-use kcm_informers::Informer;
 use tokio::time::Instant;
 
 use super::CONFIG_MAP;

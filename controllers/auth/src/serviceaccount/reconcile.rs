@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use kcm_api::ObjectKey;
-use kcm_api::views::Namespace;
+use kcm_framework::api::ObjectKey;
+use kcm_framework::api::views::Namespace;
 use kcm_framework::client::{Payload, ResponseExt as _};
+use kcm_framework::informers::Informer;
 use kcm_framework::{ReconcileError, ReconcileObject, Session, async_trait};
-use kcm_informers::Informer;
 use serde_json::json;
 
 use super::ACCOUNT;

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use kcm_api::Documented;
+use kcm_framework::api::Documented;
 use kcm_framework::client::{ApiError, ResponseExt as _};
 use kcm_framework::{Delete, ReconcileError, Session};
 use serde::Deserialize;

@@ -1,6 +1,6 @@
 //! The claims of a token.
 
-use kcm_api::{ObjectKey, Uid};
+use kcm_framework::api::{ObjectKey, Uid};
 use serde::Serialize;
 
 /// The issuer of tokens in secrets.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kcm_api::{Meta, Uid};
-use kcm_informers::Change;
+use kcm_framework::api::{Meta, Uid};
+use kcm_framework::informers::Change;
 
 use super::key::TokenKey;
 use super::secret::TokenSecret;

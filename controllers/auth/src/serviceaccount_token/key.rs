@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use kcm_api::{InternedStr, ObjectKey, Uid};
 use kcm_framework::QueueKey;
+use kcm_framework::api::{InternedStr, ObjectKey, Uid};
 
 use super::secret::TokenSecret;
 

@@ -58,8 +58,8 @@ mod tests;
 
 use std::path::Path;
 
+use kcm_framework::informers::ListOptions;
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, Source, StartGroup};
-use kcm_informers::ListOptions;
 
 use crate::shared::{TOKEN_SECRET_FIELDS, root_ca};
 use event_mapping::{keys_for_account, keys_for_secret};

@@ -1,8 +1,8 @@
 //! The order of a reconcile: observe, plan, write.
 
 use kcm_framework::client::ApiError;
+use kcm_framework::informers::Informer;
 use kcm_framework::{Reconcile, ReconcileError, Session, async_trait};
-use kcm_informers::Informer;
 
 use super::apply::{LiveAccount, LiveSecret, delete_secret, fill_secret, remove_reference};
 use super::key::TokenKey;

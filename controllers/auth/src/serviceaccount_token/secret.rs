@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use kcm_api::{InternedStr, Resource, Uid};
+use kcm_framework::api::{InternedStr, Resource, Uid};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
@@ -21,7 +21,7 @@ pub(super) const NAMESPACE_KEY: &str = "namespace";
 /// The key of the token in the data.
 pub(super) const TOKEN_KEY: &str = "token";
 
-kcm_api::view! {
+kcm_framework::api::view! {
     /// A secret with a token.
     pub(super) struct TokenSecret {
         resource: Resource::namespaced("", "v1", "secrets", "Secret");

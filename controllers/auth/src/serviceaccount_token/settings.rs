@@ -1,6 +1,6 @@
 //! The settings.
 
-use kcm_config::{Setting, Workers};
+use kcm_framework::config::{Setting, Workers};
 
 use crate::shared::SECTION;
 

@@ -1,11 +1,11 @@
 //! The view of service accounts, and the selector of their tokens.
 
-use kcm_api::{InternedStr, Resource};
+use kcm_framework::api::{InternedStr, Resource};
 
 /// The field selector of secrets that hold a token of a service account.
 pub(crate) const TOKEN_SECRET_FIELDS: &str = "type=kubernetes.io/service-account-token";
 
-kcm_api::view! {
+kcm_framework::api::view! {
     /// A service account.
     pub(crate) struct ServiceAccount {
         resource: Resource::namespaced("", "v1", "serviceaccounts", "ServiceAccount");
@@ -15,7 +15,7 @@ kcm_api::view! {
     }
 }
 
-kcm_api::message! {
+kcm_framework::api::message! {
     /// A reference to a secret of the account's namespace.
     pub(crate) struct SecretReference {
         /// The name of the secret.

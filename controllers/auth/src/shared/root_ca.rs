@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use kcm_config::{Section, Setting};
 use kcm_framework::client::ClientAuthority;
+use kcm_framework::config::{Section, Setting};
 use kcm_framework::{BoxError, ControllerContext};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use kcm_api::views::{HorizontalPodAutoscaler, HorizontalPodAutoscalerView};
-use kcm_api::{KnownView as _, ObjectKey, Resource};
+use kcm_framework::api::views::{HorizontalPodAutoscaler, HorizontalPodAutoscalerView};
+use kcm_framework::api::{KnownView as _, ObjectKey, Resource};
 use kcm_framework::client::{ApiClient, ApiError, ResponseExt as _};
 use kcm_framework::{ReconcileError, Session};
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use kcm_api::views::{AutoscaledPod, PodPhase, ReadyCondition};
+use kcm_framework::api::views::{AutoscaledPod, PodPhase, ReadyCondition};
 
 /// What a decision reads of a pod.
 #[derive(Debug, Clone, Copy)]

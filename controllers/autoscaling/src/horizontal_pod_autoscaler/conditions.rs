@@ -1,7 +1,7 @@
 //! The conditions of an autoscaler: types, reasons and messages. Pure.
 
 use jiff::Timestamp;
-use kcm_api::{Condition, ConditionStatus};
+use kcm_framework::api::{Condition, ConditionStatus};
 
 pub(super) const ABLE_TO_SCALE: &str = "AbleToScale";
 pub(super) const SCALING_ACTIVE: &str = "ScalingActive";

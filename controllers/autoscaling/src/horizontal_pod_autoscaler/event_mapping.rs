@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use kcm_api::ObjectKey;
-use kcm_api::views::HorizontalPodAutoscaler;
 use kcm_framework::Enqueue;
-use kcm_informers::Change;
+use kcm_framework::api::ObjectKey;
+use kcm_framework::api::views::HorizontalPodAutoscaler;
+use kcm_framework::informers::Change;
 use serde_json::value::RawValue;
 
 /// Enqueues an autoscaler after the sync period, as every sync does, so that each is synced once in a period, whatever

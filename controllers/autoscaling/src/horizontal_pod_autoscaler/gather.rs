@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use futures::stream::{FuturesUnordered, StreamExt as _};
-use kcm_api::views::HorizontalPodAutoscaler;
-use kcm_api::{InternedStr, ObjectKey, Resource, Uid};
+use kcm_framework::api::views::HorizontalPodAutoscaler;
+use kcm_framework::api::{InternedStr, ObjectKey, Resource, Uid};
 use kcm_framework::workqueue::{Priority, Queue};
 use parking_lot::Mutex;
 use tokio::sync::Notify;

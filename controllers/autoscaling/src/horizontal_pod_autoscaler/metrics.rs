@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use kcm_api::ObjectKey;
+use kcm_framework::api::ObjectKey;
 use kcm_framework::metrics::{Counters, Gauge, Gauges, Histograms, MetricError, Stability, exponential_buckets};
 
 use super::evaluate::Computed;

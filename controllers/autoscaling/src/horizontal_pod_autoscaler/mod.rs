@@ -84,10 +84,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use futures::FutureExt as _;
-use kcm_api::Need;
-use kcm_api::views::{AutoscaledPod, HorizontalPodAutoscaler, Pod};
+use kcm_framework::api::Need;
+use kcm_framework::api::views::{AutoscaledPod, HorizontalPodAutoscaler, Pod};
+use kcm_framework::informers::Change;
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, Source};
-use kcm_informers::Change;
 
 use backends::Backends;
 use event_mapping::keys_for_autoscaler;

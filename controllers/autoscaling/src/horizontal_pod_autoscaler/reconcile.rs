@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kcm_api::views::{AutoscaledPod, HorizontalPodAutoscaler, Pod};
-use kcm_api::{ObjectKey, PartReader, Selector};
+use kcm_framework::api::views::{AutoscaledPod, HorizontalPodAutoscaler, Pod};
+use kcm_framework::api::{ObjectKey, PartReader, Selector};
 use kcm_framework::discovery::Discovery;
 use kcm_framework::{ReconcileError, ReconcileObject, Session, async_trait};
 use parking_lot::Mutex;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use kcm_api::Selector;
+use kcm_framework::api::Selector;
 
 use super::spec::{Metric, Reference, Source};
 

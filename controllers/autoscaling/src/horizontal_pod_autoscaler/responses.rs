@@ -6,8 +6,8 @@
 use std::str::FromStr as _;
 
 use jiff::{SignedDuration, Timestamp};
-use kcm_api::{ResourceList, ResourceQuantity};
-use kcm_config::GoDuration;
+use kcm_framework::api::{ResourceList, ResourceQuantity};
+use kcm_framework::config::GoDuration;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kcm_api::views::HorizontalPodAutoscalerView;
-use kcm_api::{ObjectKey, Resource};
+use kcm_framework::api::views::HorizontalPodAutoscalerView;
+use kcm_framework::api::{ObjectKey, Resource};
 use kcm_framework::client::{ApiClient, ApiError, Cause, Scale};
 use kcm_framework::discovery::Resources;
 use parking_lot::Mutex;

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use kcm_api::views::Pod;
-use kcm_api::{Fnv1a, Selector};
-use kcm_informers::{Index, Informer};
+use kcm_framework::api::views::Pod;
+use kcm_framework::api::{Fnv1a, Selector};
+use kcm_framework::informers::{Index, Informer};
 
 /// Labels with a value for each template, which no target selects by alone: an index of them would take memory.
 const NOT_INDEXED: [&str; 2] = ["pod-template-hash", "controller-revision-hash"];

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use kcm_api::views::Pod;
-use kcm_api::{Labels, ObjectKey, Selector};
+use kcm_framework::api::views::Pod;
+use kcm_framework::api::{Labels, ObjectKey, Selector};
 use parking_lot::Mutex;
 
 use super::selected_pods::label_key;

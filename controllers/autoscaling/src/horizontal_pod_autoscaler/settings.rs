@@ -1,8 +1,8 @@
 //! The settings.
 
 use jiff::SignedDuration;
-use kcm_config::gates::{HPA_CONFIGURABLE_TOLERANCE, HPA_SCALE_TO_ZERO, POD_LEVEL_RESOURCES};
-use kcm_config::{Gate, GateStage, GoDuration, Section, Setting, Workers};
+use kcm_framework::config::gates::{HPA_CONFIGURABLE_TOLERANCE, HPA_SCALE_TO_ZERO, POD_LEVEL_RESOURCES};
+use kcm_framework::config::{Gate, GateStage, GoDuration, Section, Setting, Workers};
 use kcm_framework::{BoxError, ControllerContext};
 
 use super::calculator::{Initialization, Rules, Tolerances};

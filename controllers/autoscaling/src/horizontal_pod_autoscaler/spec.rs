@@ -1,7 +1,7 @@
 //! Metrics and behavior of an autoscaler, as its document has them. Pure.
 
-use kcm_api::views::HorizontalPodAutoscaler;
-use kcm_api::{InternedStr, InvalidSelector, LabelSelector, ResourceQuantity, Selector};
+use kcm_framework::api::views::HorizontalPodAutoscaler;
+use kcm_framework::api::{InternedStr, InvalidSelector, LabelSelector, ResourceQuantity, Selector};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

@@ -1,8 +1,8 @@
 //! The status of an autoscaler. Pure.
 
 use jiff::Timestamp;
-use kcm_api::views::HorizontalPodAutoscaler;
-use kcm_api::{Condition, Document, EditError, ResourceQuantity};
+use kcm_framework::api::views::HorizontalPodAutoscaler;
+use kcm_framework::api::{Condition, Document, EditError, ResourceQuantity};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -26,14 +26,14 @@ pub(super) struct Status {
 struct RawStatus {
     current_replicas: Option<i32>,
     desired_replicas: Option<i32>,
-    #[serde(with = "kcm_api::time::optional_seconds")]
+    #[serde(with = "kcm_framework::api::time::optional_seconds")]
     last_scale_time: Option<Timestamp>,
     current_metrics: Option<Vec<Value>>,
     conditions: Option<Vec<Condition>>,
 }
 
 #[derive(Serialize)]
-struct Time(#[serde(with = "kcm_api::time::optional_seconds")] Option<Timestamp>);
+struct Time(#[serde(with = "kcm_framework::api::time::optional_seconds")] Option<Timestamp>);
 
 impl Status {
     /// Reads the status of an autoscaler.

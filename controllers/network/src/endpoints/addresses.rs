@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kcm_api::PartReader;
-use kcm_api::views::{Pod, PodAddresses, Service, ServicePort, ServiceType};
+use kcm_framework::api::PartReader;
+use kcm_framework::api::views::{Pod, PodAddresses, Service, ServicePort, ServiceType};
 
 use super::order::pack;
 use crate::shared::pods::{can_be_endpoint, ips_of_family};

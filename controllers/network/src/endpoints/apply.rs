@@ -1,7 +1,7 @@
 //! The requests of a reconcile.
 
-use kcm_api::views::Endpoints;
-use kcm_api::{Document, EditError, KnownView as _, Meta, ObjectKey};
+use kcm_framework::api::views::Endpoints;
+use kcm_framework::api::{Document, EditError, KnownView as _, Meta, ObjectKey};
 use kcm_framework::client::{ApiError, Payload};
 use kcm_framework::{Delete, ReconcileError, Session};
 use serde_json::json;

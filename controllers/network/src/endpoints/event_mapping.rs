@@ -1,8 +1,8 @@
 //! Event mapping: the services that a change of endpoints enqueues.
 
-use kcm_api::ObjectKey;
-use kcm_api::views::Endpoints;
-use kcm_informers::Change;
+use kcm_framework::api::ObjectKey;
+use kcm_framework::api::views::Endpoints;
+use kcm_framework::informers::Change;
 
 /// A deletion enqueues the service, which creates the endpoints again. As upstream, other changes enqueue nothing.
 pub(super) fn keys_for_endpoints(change: &Change<Endpoints>) -> Option<ObjectKey> {

@@ -1,6 +1,6 @@
 //! The events about endpoints.
 
-use kcm_api::ObjectKey;
+use kcm_framework::api::ObjectKey;
 use kcm_framework::events::{Event, EventText};
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -58,8 +58,8 @@ mod tests;
 
 use std::sync::Arc;
 
-use kcm_api::Need;
-use kcm_api::views::{Endpoints, PodAddresses, Service};
+use kcm_framework::api::Need;
+use kcm_framework::api::views::{Endpoints, PodAddresses, Service};
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops};
 
 use crate::shared::batching::Batching;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use kcm_api::Labels;
-use kcm_api::views::Service;
+use kcm_framework::api::Labels;
+use kcm_framework::api::views::Service;
 
 use super::truncate::truncate;
 use crate::shared::subsets::{Subset, repack};

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kcm_api::views::{Endpoints, PodAddresses, Service};
-use kcm_api::{ObjectKey, PartReader};
+use kcm_framework::api::views::{Endpoints, PodAddresses, Service};
+use kcm_framework::api::{ObjectKey, PartReader};
+use kcm_framework::informers::Informer;
 use kcm_framework::workqueue::{Priority, Queue};
 use kcm_framework::{ReconcileError, ReconcileObject, Session, async_trait};
-use kcm_informers::Informer;
 
 use super::addresses::{has_endpoints_of_pods, subsets_of};
 use super::apply::{delete, write};

@@ -1,6 +1,6 @@
 //! The settings.
 
-use kcm_config::{GoDuration, Section, Setting, Workers};
+use kcm_framework::config::{GoDuration, Section, Setting, Workers};
 
 const SECTION: Section = Section::new("Endpoints-controller", "EndpointController");
 pub(super) const SYNCS: Setting<Workers> =

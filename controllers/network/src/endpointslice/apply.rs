@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kcm_api::views::EndpointSlice;
+use kcm_framework::api::views::EndpointSlice;
 
 use super::metrics::Metrics;
 use super::plan::FamilyPlan;

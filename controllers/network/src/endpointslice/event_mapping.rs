@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use kcm_api::ObjectKey;
-use kcm_api::views::EndpointSlice;
 use kcm_framework::Enqueue;
-use kcm_informers::Change;
+use kcm_framework::api::ObjectKey;
+use kcm_framework::api::views::EndpointSlice;
+use kcm_framework::informers::Change;
 
 use super::MANAGED_BY;
 use crate::shared::slices::{self, OwnWrites};

@@ -1,6 +1,6 @@
 //! The events about a service.
 
-use kcm_api::views::AddressType;
+use kcm_framework::api::views::AddressType;
 use kcm_framework::events::{Event, EventText};
 
 use super::hints::allocation::Obstacle;

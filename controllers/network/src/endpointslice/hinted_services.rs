@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use kcm_api::ObjectKey;
-use kcm_api::views::Node;
-use kcm_informers::Change;
+use kcm_framework::api::ObjectKey;
+use kcm_framework::api::views::Node;
+use kcm_framework::informers::Change;
 use parking_lot::Mutex;
 
 use super::hints::allocation::is_overloaded;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use kcm_api::ObjectKey;
+use kcm_framework::api::ObjectKey;
 use kcm_framework::metrics::{
     Counters, DEFAULT_BUCKETS, Gauges, Histograms, MetricError, Stability, exponential_buckets,
 };

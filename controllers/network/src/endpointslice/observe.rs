@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use kcm_api::views::{Node, Pod, PodAddresses, Service};
-use kcm_api::{ObjectKey, PartReader};
-use kcm_informers::Informer;
+use kcm_framework::api::views::{Node, Pod, PodAddresses, Service};
+use kcm_framework::api::{ObjectKey, PartReader};
+use kcm_framework::informers::Informer;
 
 use super::MANAGED_BY;
 use crate::shared::pods::{SelectedPods, can_be_endpoint};

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use kcm_api::views::EndpointSlice;
+use kcm_framework::api::views::EndpointSlice;
 
 use crate::shared::slices::{Draft, Endpoint, EndpointPort, ExistingSlice, matches};
 

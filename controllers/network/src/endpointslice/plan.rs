@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kcm_api::views::{AddressType, EndpointSlice, PodAddresses, Service};
-use kcm_api::{PartReader, parse_ip};
+use kcm_framework::api::views::{AddressType, EndpointSlice, PodAddresses, Service};
+use kcm_framework::api::{PartReader, parse_ip};
 
 use super::events::ServiceEvent;
 use super::hints::FamilySlices;
@@ -139,7 +139,7 @@ fn is_reserved(label: &str) -> bool {
 /// Whether a slice has the labels of its service. A difference in reserved labels causes no update; other updates set
 /// them.
 fn has_labels(slice: &EndpointSlice, service: &Service) -> bool {
-    let own = |labels: &kcm_api::Labels| -> Vec<(String, String)> {
+    let own = |labels: &kcm_framework::api::Labels| -> Vec<(String, String)> {
         let own = labels.iter().filter(|(key, _)| !is_reserved(key));
         own.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
     };

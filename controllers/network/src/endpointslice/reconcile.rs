@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kcm_api::views::{Service, ServiceType};
-use kcm_api::{KnownView as _, ObjectKey, OwnerReference};
+use kcm_framework::api::views::{Service, ServiceType};
+use kcm_framework::api::{KnownView as _, ObjectKey, OwnerReference};
 use kcm_framework::{Class, ReconcileError, ReconcileObject, Session, async_trait};
 
 use super::apply::Writer;

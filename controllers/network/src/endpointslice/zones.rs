@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use kcm_api::views::Node;
-use kcm_informers::Change;
+use kcm_framework::api::views::Node;
+use kcm_framework::informers::Change;
 
 /// The label of a node that names its zone.
 pub(super) const ZONE: &str = "topology.kubernetes.io/zone";

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use kcm_api::views::{EndpointSlice, Endpoints};
-use kcm_api::{KnownView as _, ObjectKey, OwnerReference};
 use kcm_framework::Session;
+use kcm_framework::api::views::{EndpointSlice, Endpoints};
+use kcm_framework::api::{KnownView as _, ObjectKey, OwnerReference};
 
 use super::metrics::Metrics;
 use super::plan::{Plan, annotations_of, labels_of};

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kcm_api::ObjectKey;
-use kcm_api::views::{EndpointSlice, Endpoints, Service};
 use kcm_framework::Enqueue;
-use kcm_informers::Change;
+use kcm_framework::api::ObjectKey;
+use kcm_framework::api::views::{EndpointSlice, Endpoints, Service};
+use kcm_framework::informers::Change;
 
 use super::MANAGED_BY;
 use crate::shared::slices::{self, OwnWrites};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kcm_api::ObjectKey;
+use kcm_framework::api::ObjectKey;
 use kcm_framework::metrics::{Counters, Gauges, Histograms, MetricError, Stability, exponential_buckets};
 use parking_lot::Mutex;
 

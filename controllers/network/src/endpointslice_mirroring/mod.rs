@@ -43,8 +43,8 @@ mod tests;
 
 use std::sync::Arc;
 
-use kcm_api::Need;
-use kcm_api::views::EndpointsView;
+use kcm_framework::api::Need;
+use kcm_framework::api::views::EndpointsView;
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, Source};
 
 use crate::shared::slices::settings::max_endpoints;

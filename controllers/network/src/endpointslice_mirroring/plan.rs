@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kcm_api::parse_ip;
-use kcm_api::views::{AddressType, EndpointSlice, Endpoints};
+use kcm_framework::api::parse_ip;
+use kcm_framework::api::views::{AddressType, EndpointSlice, Endpoints};
 
 use super::MANAGED_BY;
 use super::events::EndpointsEvent;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use kcm_api::ObjectKey;
-use kcm_api::views::{Endpoints, Service};
+use kcm_framework::api::ObjectKey;
+use kcm_framework::api::views::{Endpoints, Service};
+use kcm_framework::informers::Informer;
 use kcm_framework::{ReconcileError, ReconcileObject, Session, async_trait};
-use kcm_informers::Informer;
 use tokio::time::Instant;
 
 use super::MANAGED_BY;

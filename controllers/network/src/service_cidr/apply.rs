@@ -1,9 +1,9 @@
 //! The requests of a reconcile.
 
-use kcm_api::KnownView as _;
-use kcm_api::time::format_seconds;
-use kcm_api::views::ServiceCidr;
 use kcm_framework::Session;
+use kcm_framework::api::KnownView as _;
+use kcm_framework::api::time::format_seconds;
+use kcm_framework::api::views::ServiceCidr;
 use kcm_framework::client::{ApiError, Patch, ResponseExt as _};
 use kcm_framework::events::EventText;
 use serde_json::json;

@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use kcm_api::views::ServiceCidr;
-use kcm_api::{ObjectKey, PartialObjectMeta};
-use kcm_informers::Change;
+use kcm_framework::api::views::ServiceCidr;
+use kcm_framework::api::{ObjectKey, PartialObjectMeta};
+use kcm_framework::informers::Change;
 
 use super::plan::ranges;
 

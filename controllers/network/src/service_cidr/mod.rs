@@ -40,9 +40,9 @@ mod reconcile;
 #[cfg(test)]
 mod tests;
 
-use kcm_api::Resource;
-use kcm_api::views::ServiceCidr;
-use kcm_config::{Gate, GateStage};
+use kcm_framework::api::Resource;
+use kcm_framework::api::views::ServiceCidr;
+use kcm_framework::config::{Gate, GateStage};
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, Source};
 
 use event_mapping::{keys_for_address, keys_for_cidr};

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kcm_api::ConditionStatus;
-use kcm_api::views::ServiceCidr;
+use kcm_framework::api::ConditionStatus;
+use kcm_framework::api::views::ServiceCidr;
 
 use super::range::Range;
 

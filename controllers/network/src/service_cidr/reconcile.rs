@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use kcm_api::PartialObjectMeta;
-use kcm_api::views::ServiceCidr;
+use kcm_framework::api::PartialObjectMeta;
+use kcm_framework::api::views::ServiceCidr;
+use kcm_framework::informers::Informer;
 use kcm_framework::{ReconcileError, ReconcileObject, Session, async_trait};
-use kcm_informers::Informer;
 
 use super::apply::apply;
 use super::event_mapping::allocated;

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use kcm_api::ObjectKey;
 use kcm_framework::Enqueue;
+use kcm_framework::api::ObjectKey;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 

@@ -14,7 +14,7 @@ pub(crate) mod trigger_time;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use kcm_api::{Fnv1a, Labels};
+use kcm_framework::api::{Fnv1a, Labels};
 
 /// The key of the indexes by label. Two labels may have one key: what an index returns is compared again.
 fn label_key(namespace: &str, (name, value): (&str, &str)) -> u64 {

@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use kcm_api::views::{Pod, PodAddresses, Service};
-use kcm_api::{ObjectKey, PartReader};
-use kcm_informers::{Index, Informer};
+use kcm_framework::api::views::{Pod, PodAddresses, Service};
+use kcm_framework::api::{ObjectKey, PartReader};
+use kcm_framework::informers::{Index, Informer};
 
 use super::{label_key, selects};
 

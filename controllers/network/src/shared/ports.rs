@@ -1,6 +1,6 @@
 //! The ports of a service in its pods.
 
-use kcm_api::views::{PodAddresses, ServicePort, TargetPort};
+use kcm_framework::api::views::{PodAddresses, ServicePort, TargetPort};
 
 /// Returns the number of the port of a service in a pod; `None` if the pod has no container port of that name and protocol.
 ///

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kcm_api::views::{Pod, PodAddresses, Service};
-use kcm_api::{Labels, ObjectKey, PartReader};
 use kcm_framework::Enqueue;
-use kcm_informers::{Change, Index, Informer};
+use kcm_framework::api::views::{Pod, PodAddresses, Service};
+use kcm_framework::api::{Labels, ObjectKey, PartReader};
+use kcm_framework::informers::{Change, Index, Informer};
 
 use super::batching::Batching;
 use super::pods::{can_be_endpoint, endpoint_changed};

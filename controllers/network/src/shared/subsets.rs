@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use kcm_api::Document;
 use kcm_framework::ReconcileError;
+use kcm_framework::api::Document;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::slices::TargetRef;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kcm_api::views::{Pod, PodAddresses, Service};
-use kcm_api::{Fnv1a, ObjectKey, PartReader};
+use kcm_framework::api::views::{Pod, PodAddresses, Service};
+use kcm_framework::api::{Fnv1a, ObjectKey, PartReader};
 use parking_lot::Mutex;
 
 /// The annotation of endpoints and endpoint slices.

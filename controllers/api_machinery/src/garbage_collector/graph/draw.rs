@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kcm_api::{Meta, Resource, Uid};
+use kcm_framework::api::{Meta, Resource, Uid};
 
 use super::Graph;
 use super::identity::Identity;

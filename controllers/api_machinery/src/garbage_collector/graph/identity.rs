@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use kcm_api::{InternedStr, Meta, ObjectKey, OwnerReference, Resource, Uid};
+use kcm_framework::api::{InternedStr, Meta, ObjectKey, OwnerReference, Resource, Uid};
 
 /// An object as someone names it: what owner references say, and the namespace.
 ///

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use kcm_api::{OwnerReference, Uid};
+use kcm_framework::api::{OwnerReference, Uid};
 
 use super::Graph;
 use super::identity::Identity;

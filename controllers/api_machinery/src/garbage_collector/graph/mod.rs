@@ -19,8 +19,8 @@ use std::collections::btree_map::Entry;
 use std::mem;
 use std::sync::Arc;
 
-use kcm_api::{Meta, OwnerReference, Resource, Uid};
-use kcm_informers::ObjectMeta;
+use kcm_framework::api::{Meta, OwnerReference, Resource, Uid};
+use kcm_framework::informers::ObjectMeta;
 
 use self::absent::AbsentOwners;
 pub(crate) use self::draw::Drawn;

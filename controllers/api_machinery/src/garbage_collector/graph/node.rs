@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kcm_api::{Meta, OwnerReference, Resource, Uid};
-use kcm_informers::ObjectMeta;
+use kcm_framework::api::{Meta, OwnerReference, Resource, Uid};
+use kcm_framework::informers::ObjectMeta;
 
 use super::identity::Identity;
 

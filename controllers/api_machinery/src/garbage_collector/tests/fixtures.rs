@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kcm_api::{Meta, PartialObjectMeta, Resource, Uid, View as _};
-use kcm_informers::ObjectMeta;
+use kcm_framework::api::{Meta, PartialObjectMeta, Resource, Uid, View as _};
+use kcm_framework::informers::ObjectMeta;
 use serde_json::{Value, json};
 
 use crate::garbage_collector::graph::{Effect, Graph, Identity};

@@ -185,7 +185,7 @@ fn what_is_owned_by_objects_of_a_kind_that_is_not_served_any_more_is_looked_up_a
     let maps = Object::parse("a").resource();
     assert_eq!(task(&graph, "a"), Task::Wait { is_blocked: true, process: vec![uid("x")] });
     // `x` is of another resource, which is removed.
-    let others = kcm_api::Resource::namespaced("example.com", "v1", "widgets", "Widget");
+    let others = kcm_framework::api::Resource::namespaced("example.com", "v1", "widgets", "Widget");
     graph.observe(&std::sync::Arc::new(others.clone()), &Object::parse("x<a!").shared());
     assert_eq!(shown(&graph.forget(&others)), ["a", "x"]);
     assert_eq!(task(&graph, "a"), Task::Wait { is_blocked: false, process: vec![] });

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use kcm_api::Uid;
+use kcm_framework::api::Uid;
 use kcm_framework::client::DeletionPropagation;
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! The resources that have informers.
 
-use kcm_api::Resource;
+use kcm_framework::api::Resource;
 use kcm_framework::discovery::ServedResource;
 
 use super::fixtures::{MAPS, NODES};

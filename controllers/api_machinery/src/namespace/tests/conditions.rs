@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kcm_api::{Condition, ConditionStatus};
+use kcm_framework::api::{Condition, ConditionStatus};
 
 use super::{CONFIG_MAPS, DEPLOYMENTS, listing};
 use crate::namespace::conditions::changed_conditions;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kcm_api::views::Namespace;
-use kcm_api::{ObjectKey, View as _};
 use kcm_framework::Enqueue;
-use kcm_informers::Change;
+use kcm_framework::api::views::Namespace;
+use kcm_framework::api::{ObjectKey, View as _};
+use kcm_framework::informers::Change;
 use serde_json::json;
 
 use crate::namespace::event_mapping::keys_for_namespace;

@@ -5,7 +5,7 @@ mod event_mapping;
 mod explain;
 mod observe;
 
-use kcm_api::Resource;
+use kcm_framework::api::Resource;
 use kcm_framework::discovery::ServedResource;
 use serde_json::{Value, json};
 

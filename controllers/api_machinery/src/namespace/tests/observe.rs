@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kcm_api::Resource;
+use kcm_framework::api::Resource;
 
 use super::{CONFIG_MAPS, DEPLOYMENTS, listing, served};
 use crate::namespace::observe::{Listing, PODS, deletable};

@@ -11,7 +11,7 @@ pub(super) mod volume_claims;
 
 use std::fmt;
 
-use kcm_api::Resource;
+use kcm_framework::api::Resource;
 
 use super::settings::Gates;
 use pods::PodConstraint;

@@ -1,8 +1,8 @@
 //! Pods: how many there are, and what they request.
 
 use jiff::{SignedDuration, Timestamp};
-use kcm_api::views::{Pod, QosClass, QuotaFields, ResourceRequirements};
-use kcm_api::{ResourceList, ResourceQuantity};
+use kcm_framework::api::views::{Pod, QosClass, QuotaFields, ResourceRequirements};
+use kcm_framework::api::{ResourceList, ResourceQuantity};
 
 use super::scopes::Requirement;
 use crate::resourcequota::settings::Gates;

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kcm_api::views::{DeviceClass, Pod, ResourceClaim};
-use kcm_api::{InternedStr, ResourceQuantity};
+use kcm_framework::api::views::{DeviceClass, Pod, ResourceClaim};
+use kcm_framework::api::{InternedStr, ResourceQuantity};
 
 use super::pods::{CountedPod, DEVICE_CLASS, PodConstraint, REQUESTS, is_extended_resource};
 use crate::resourcequota::settings::Gates;
@@ -133,7 +133,7 @@ impl ClaimsContext<'_> {
 }
 
 /// Name and uid of the pod for whose extended resources a claim was made.
-fn extended_claim_owner(claim: &ResourceClaim) -> Option<(&str, &kcm_api::Uid)> {
+fn extended_claim_owner(claim: &ResourceClaim) -> Option<(&str, &kcm_framework::api::Uid)> {
     let is_extended = claim.metadata.annotations.get("resource.kubernetes.io/extended-resource-claim") == Some("true");
     let owner = claim.metadata.controller().filter(|_| is_extended)?;
     (owner.kind == "Pod" && owner.api_version == "v1").then_some((&*owner.name, &owner.uid))

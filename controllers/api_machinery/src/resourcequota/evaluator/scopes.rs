@@ -1,7 +1,7 @@
 //! Scopes: which objects a quota counts.
 
-use kcm_api::InternedStr;
-use kcm_api::views::{ResourceQuotaView, ScopeOperator};
+use kcm_framework::api::InternedStr;
+use kcm_framework::api::views::{ResourceQuotaView, ScopeOperator};
 
 /// A scope of a quota, and what its value has to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Services, their node ports and load balancers.
 
-use kcm_api::ResourceQuantity;
-use kcm_api::views::{Service, ServiceType};
+use kcm_framework::api::ResourceQuantity;
+use kcm_framework::api::views::{Service, ServiceType};
 
 /// A constraint for which services count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use kcm_api::ResourceQuantity;
-use kcm_api::views::{PersistentVolumeClaim, ScopeOperator};
+use kcm_framework::api::ResourceQuantity;
+use kcm_framework::api::views::{PersistentVolumeClaim, ScopeOperator};
 
 use super::scopes::Requirement;
 use crate::resourcequota::settings::Gates;

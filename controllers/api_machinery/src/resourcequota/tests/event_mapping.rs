@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use kcm_api::views::ResourceQuota;
-use kcm_informers::Change;
+use kcm_framework::api::views::ResourceQuota;
+use kcm_framework::informers::Change;
 use serde_json::{Value, json};
 
-use super::resourcequota;
+use super::quota;
 use crate::resourcequota::event_mapping::{QueueName, queue_of_change};
 
 fn made(hard: &str, status: &Value) -> Arc<ResourceQuota> {

@@ -1,6 +1,6 @@
 //! The kinds that quotas count.
 
-use kcm_api::Resource;
+use kcm_framework::api::Resource;
 use kcm_framework::discovery::ServedResource;
 
 use crate::resourcequota::kinds::quotable;

@@ -11,8 +11,8 @@ mod volume_claims;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kcm_api::views::{ChargedPod, Pod, ResourceQuota};
-use kcm_api::{Need, Needs, PartReader, View};
+use kcm_framework::api::views::{ChargedPod, Pod, ResourceQuota};
+use kcm_framework::api::{Need, Needs, PartReader, View};
 use serde_json::{Value, json};
 
 use super::evaluator::Evaluator;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kcm_api::Resource;
+use kcm_framework::api::Resource;
 use serde_json::{Value, json};
 
 use super::{GATES, hard, plan_of, pod, quota, written};

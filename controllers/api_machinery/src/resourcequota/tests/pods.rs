@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kcm_api::views::Pod;
+use kcm_framework::api::views::Pod;
 use serde_json::{Value, json};
 
 use super::{GATES, now, pod, reader, used};

@@ -50,7 +50,7 @@ proptest! {
         let running: Vec<_> = in_scope.iter().filter(|pod| !["Succeeded", "Failed"].contains(&pod.phase)).collect();
         let millicores: u64 = running.iter().map(|pod| u64::from(pod.millicores)).sum();
         let bytes: u64 = running.iter().map(|pod| u64::from(pod.mebibytes) << 20).sum();
-        let value = |index: usize| -> kcm_api::Quantity {
+        let value = |index: usize| -> kcm_framework::api::Quantity {
             let (_, quantity) = found[index].split_once('=').expect("it has a quantity");
             quantity.parse().expect("it is a quantity")
         };
@@ -67,8 +67,8 @@ proptest! {
         let name = |number: usize| format!("count/kind{number}.example.com");
         let hard: serde_json::Map<String, Value> = (0..counts.len()).map(|number| (name(number), json!("7"))).collect();
         let content = |number: usize| {
-            let of_group = kcm_api::Resource::namespaced("example.com", "v1", "", "Kind");
-            let resource = kcm_api::Resource { plural: format!("kind{number}").into(), ..of_group };
+            let of_group = kcm_framework::api::Resource::namespaced("example.com", "v1", "", "Kind");
+            let resource = kcm_framework::api::Resource { plural: format!("kind{number}").into(), ..of_group };
             (Evaluator::Objects(crate::resourcequota::evaluator::ObjectCount::of(&resource)), Content::Objects(counts[number]))
         };
         let observed = || crate::resourcequota::observe::Observed {
@@ -76,10 +76,10 @@ proptest! {
             classes: crate::resourcequota::evaluator::resource_claims::DeviceClasses::default(),
         };
         let spec = json!({ "hard": hard });
-        let first = super::plan_of(&super::resourcequota(&spec, &Value::Null), &observed(), GATES);
+        let first = super::plan_of(&super::quota(&spec, &Value::Null), &observed(), GATES);
         let crate::resourcequota::plan::Action::Update(used) = first.action else { panic!("a new quota is written") };
         let status = json!({ "hard": hard, "used": used });
-        let again = super::plan_of(&super::resourcequota(&spec, &status), &observed(), GATES);
+        let again = super::plan_of(&super::quota(&spec, &status), &observed(), GATES);
         prop_assert_eq!(again.action, crate::resourcequota::plan::Action::Keep);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kcm_api::views::{DeviceClass, Pod, ResourceClaim};
+use kcm_framework::api::views::{DeviceClass, Pod, ResourceClaim};
 use serde_json::{Value, json};
 
 use super::{GATES, decode, hard, plan_of, quota, written};

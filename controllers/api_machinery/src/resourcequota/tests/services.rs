@@ -1,6 +1,6 @@
 //! What services add to the usage of a quota.
 
-use kcm_api::views::Service;
+use kcm_framework::api::views::Service;
 use serde_json::json;
 
 use super::{GATES, decode, used};

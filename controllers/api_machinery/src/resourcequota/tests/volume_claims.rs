@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kcm_api::views::PersistentVolumeClaim;
+use kcm_framework::api::views::PersistentVolumeClaim;
 use serde_json::{Value, json};
 
 use super::{GATES, decode, used};

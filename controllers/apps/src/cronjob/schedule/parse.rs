@@ -1,7 +1,7 @@
 //! Reads schedules.
 
 use jiff::tz::TimeZone;
-use kcm_config::GoDuration;
+use kcm_framework::config::GoDuration;
 
 use super::error::ParseError;
 use super::field::{DAYS_OF_MONTH, DAYS_OF_WEEK, HOURS, MINUTES, MONTHS};

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use kcm_api::{KnownView as _, Resource, views};
 use kcm_framework::ControllerDescriptor;
+use kcm_framework::api::{KnownView as _, Resource, views};
 use kcm_testing::sandbox::{Fault, Sandbox, Status, Verb};
 use kcm_testing::{TestCluster, TestEnvironment};
 use serde_json::{Value, json};

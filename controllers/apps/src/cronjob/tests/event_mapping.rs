@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kcm_framework::Enqueue;
-use kcm_informers::Change;
+use kcm_framework::informers::Change;
 use serde_json::json;
 
 use super::{CronJobBuilder, cron_job, zones};

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use kcm_api::views::{CronJob, Job};
+use kcm_framework::api::views::{CronJob, Job};
 use serde_json::{Value, json};
 
 use super::observe::{Observed, OwnedJob};

@@ -1,6 +1,6 @@
 //! Which job is started, and what changes in the status.
 
-use kcm_api::Uid;
+use kcm_framework::api::Uid;
 use kcm_framework::events::{Event as _, EventText};
 use serde_json::json;
 

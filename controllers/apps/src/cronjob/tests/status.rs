@@ -8,8 +8,8 @@ use crate::cluster::now;
 use crate::cronjob::job::NewJob;
 use crate::cronjob::observe::OwnedJob;
 use crate::cronjob::status::StatusUpdate;
-use kcm_api::KnownView as _;
-use kcm_api::views::Job;
+use kcm_framework::api::KnownView as _;
+use kcm_framework::api::views::Job;
 
 #[test]
 fn references_that_stay_and_unknown_fields_are_kept() {

@@ -3,8 +3,8 @@
 mod surge;
 mod unavailable;
 
-use kcm_api::views::{DaemonSetUpdateStrategy, DaemonSetView};
-use kcm_api::{IntOrPercent, InvalidPercent, Rounding};
+use kcm_framework::api::views::{DaemonSetUpdateStrategy, DaemonSetView};
+use kcm_framework::api::{IntOrPercent, InvalidPercent, Rounding};
 
 use super::changes::PodChanges;
 use super::snapshot::Snapshot;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Deref;
 
-use kcm_api::views::{ControllerRevision, DaemonSet};
-use kcm_api::{KnownView as _, Resource};
+use kcm_framework::api::views::{ControllerRevision, DaemonSet};
+use kcm_framework::api::{KnownView as _, Resource};
 use kcm_sandbox_apiserver::{NODES, PODS, Sandbox};
 use kcm_testing::TestCluster;
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ impl Cluster {
     }
 
     pub(crate) fn taint(&self, node: &str, taints: &Value) {
-        let node = kcm_api::ObjectKey::cluster_scoped(node);
+        let node = kcm_framework::api::ObjectKey::cluster_scoped(node);
         self.sandbox().patch(&NODES, &node, &json!({ "spec": { "taints": taints } })).expect("the node must be there");
     }
 
@@ -80,7 +80,9 @@ pub(crate) fn create_node(sandbox: &Sandbox, name: &str) {
     sandbox.create(&NODES, node).expect("the node must be valid");
     // The node is ready: admission taints new nodes until they are.
     let untainted = json!({ "spec": { "taints": null } });
-    sandbox.patch(&NODES, &kcm_api::ObjectKey::cluster_scoped(name), &untainted).expect("the node must be there");
+    sandbox
+        .patch(&NODES, &kcm_framework::api::ObjectKey::cluster_scoped(name), &untainted)
+        .expect("the node must be there");
 }
 
 pub(crate) fn create_set(sandbox: &Sandbox, set: &DaemonSetBuilder) -> Value {

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use kcm_api::scheduling::ComparisonOperators;
-use kcm_api::views::{DaemonSet, Node, Pod, PodTargetNode};
-use kcm_api::{Need, Needs, PartReader};
+use kcm_framework::api::scheduling::ComparisonOperators;
+use kcm_framework::api::views::{DaemonSet, Node, Pod, PodTargetNode};
+use kcm_framework::api::{Need, Needs, PartReader};
 use serde_json::{Value, json};
 
 use crate::daemonset::backoff::FailedPodBackoff;

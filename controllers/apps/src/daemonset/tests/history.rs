@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kcm_api::views::ControllerRevision;
+use kcm_framework::api::views::ControllerRevision;
 use serde_json::json;
 
 use super::fixtures::{NAMESPACE, daemon_pod, daemon_set};

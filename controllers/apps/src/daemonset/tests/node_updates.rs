@@ -1,6 +1,6 @@
 //! The daemon sets that a node concerns, by the cases of upstream's `TestUpdateNode` and `TestShouldIgnoreNodeUpdate`.
 
-use kcm_informers::Change;
+use kcm_framework::informers::Change;
 use serde_json::json;
 
 use super::fixtures::{DEFAULTS, NodeBuilder, daemon_set, node};

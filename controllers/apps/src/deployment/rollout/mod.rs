@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 
 use jiff::Timestamp;
-use kcm_api::{IntOrPercent, InvalidPercent, Rounding};
+use kcm_framework::api::{IntOrPercent, InvalidPercent, Rounding};
 
 pub(crate) mod cleanup;
 pub(crate) mod proportion;

@@ -1,6 +1,6 @@
 //! Recreation: every old pod has stopped before the new replica set gets replicas.
 
-use kcm_api::views::PodPhase;
+use kcm_framework::api::views::PodPhase;
 
 use super::{Limits, Scale, ScaleReason, SetCount};
 

@@ -1,7 +1,7 @@
 //! Fixtures of counts, for the tests of rollouts.
 
 use jiff::Timestamp;
-use kcm_api::IntOrPercent;
+use kcm_framework::api::IntOrPercent;
 
 use crate::deployment::rollout::{Limits, Scale, ScaleReason, SetCount};
 

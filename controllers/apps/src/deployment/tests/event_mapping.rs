@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use kcm_api::ObjectKey;
-use kcm_api::views::{Deployment, ReplicaSet};
-use kcm_informers::Change;
+use kcm_framework::api::ObjectKey;
+use kcm_framework::api::views::{Deployment, ReplicaSet};
+use kcm_framework::informers::Change;
 use serde_json::json;
 
 use super::fixtures::{DeploymentBuilder, ReplicaSetBuilder, deployment, key, pod_in, pod_of, set};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kcm_api::views::Pod;
+use kcm_framework::api::views::Pod;
 
 use crate::deployment::gates::Gates;
 pub(crate) use crate::tests::cluster::{NAMESPACE, key, now};

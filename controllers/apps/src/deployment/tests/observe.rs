@@ -1,7 +1,7 @@
 //! Snapshots from caches.
 
-use kcm_api::views::{Deployment, Pod, PodPhase, ReplicaSet};
-use kcm_informers::{Factory, FactoryOptions, Informer, ListOptions};
+use kcm_framework::api::views::{Deployment, Pod, PodPhase, ReplicaSet};
+use kcm_framework::informers::{Factory, FactoryOptions, Informer, ListOptions};
 use kcm_sandbox_apiserver::{PODS, REPLICA_SETS, Sandbox};
 use serde_json::json;
 

@@ -1,7 +1,7 @@
 //! The plan of a reconcile for each action.
 
-use kcm_api::Uid;
-use kcm_api::views::PodPhase;
+use kcm_framework::api::Uid;
+use kcm_framework::api::views::PodPhase;
 use kcm_framework::events::Event as _;
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! Recreations.
 
-use kcm_api::views::PodPhase;
+use kcm_framework::api::views::PodPhase;
 
 use super::counts::{rows, set};
 use crate::deployment::rollout::recreate::{RecreateStep, plan};

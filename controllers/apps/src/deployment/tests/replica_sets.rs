@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use kcm_api::View as _;
-use kcm_api::views::ReplicaSet;
+use kcm_framework::api::View as _;
+use kcm_framework::api::views::ReplicaSet;
 use serde_json::{Value, json};
 
 use super::fixtures::{DeploymentBuilder, ReplicaSetBuilder, build, deployment, set};

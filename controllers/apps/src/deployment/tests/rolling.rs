@@ -1,6 +1,6 @@
 //! Rolling updates and their limits.
 
-use kcm_api::IntOrPercent;
+use kcm_framework::api::IntOrPercent;
 use proptest::prelude::*;
 
 use super::counts::{Row, carry_out, limits, newest, rows, set, sets, total};

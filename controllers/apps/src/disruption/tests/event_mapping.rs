@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use kcm_api::views::Pod;
 use kcm_framework::Enqueue;
-use kcm_informers::Change;
+use kcm_framework::api::views::Pod;
+use kcm_framework::informers::Change;
 use serde_json::{Value, json};
 
 use super::{budget, disruptions};
@@ -12,7 +12,7 @@ use crate::cluster::{key, now};
 use crate::disruption::event_mapping::{keys_for_pod, keys_for_review};
 use crate::fixtures::{PodBuilder, ago, pod};
 
-fn selecting(name: &str, selector: &Value) -> std::sync::Arc<kcm_api::views::PodDisruptionBudget> {
+fn selecting(name: &str, selector: &Value) -> std::sync::Arc<kcm_framework::api::views::PodDisruptionBudget> {
     budget(name, json!({ "minAvailable": 1, "selector": selector }))
 }
 

@@ -8,8 +8,8 @@ mod status;
 
 use std::sync::Arc;
 
-use kcm_api::views::{PodDisruption, PodDisruptionBudget};
-use kcm_api::{Need, Needs, PartReader, View as _};
+use kcm_framework::api::views::{PodDisruption, PodDisruptionBudget};
+use kcm_framework::api::{Need, Needs, PartReader, View as _};
 use serde_json::{Value, json};
 
 use crate::cluster::NAMESPACE;

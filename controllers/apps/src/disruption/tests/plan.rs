@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
-use kcm_api::Uid;
+use kcm_framework::api::Uid;
 use serde_json::{Value, json};
 
 use super::{budget, budget_json, view_of};

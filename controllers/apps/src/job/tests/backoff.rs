@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use kcm_api::ObjectKey;
+use kcm_framework::api::ObjectKey;
 
 use super::fixtures::{before, pod, pods};
 use crate::cluster::now;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use kcm_api::views::{Job, Pod};
-use kcm_api::{ObjectKey, Uid};
 use kcm_framework::Enqueue;
-use kcm_informers::Change;
+use kcm_framework::api::views::{Job, Pod};
+use kcm_framework::api::{ObjectKey, Uid};
+use kcm_framework::informers::Change;
 use serde_json::json;
 
 use super::fixtures::{JobBuilder, PodBuilder, condition, job, pod};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kcm_api::ObjectKey;
+use kcm_framework::api::ObjectKey;
 use kcm_testing::sandbox::{Fault, InjectedFault, NODES, PODS, Sandbox, Status, Verb};
 use kcm_testing::{TestCluster, kill_after_each_write};
 use serde_json::{Value, json};

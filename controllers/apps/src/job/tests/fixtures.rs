@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kcm_api::views::{Job, Pod, PodTermination};
-use kcm_api::{DecodeContext, Need, Needs, PartReader, View as _};
+use kcm_framework::api::views::{Job, Pod, PodTermination};
+use kcm_framework::api::{DecodeContext, Need, Needs, PartReader, View as _};
 use serde_json::{Value, json};
 
 use crate::cluster::{NAMESPACE, now};

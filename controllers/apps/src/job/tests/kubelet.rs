@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Deref;
 
-use kcm_api::{KnownView as _, Resource, views};
+use kcm_framework::api::{KnownView as _, Resource, views};
 use kcm_testing::TestCluster;
 use kcm_testing::sandbox::{PODS, Sandbox};
 use serde_json::{Value, json};
@@ -83,7 +83,7 @@ pub(super) fn index(pod: &Value) -> Option<i32> {
 /// Ends a pod as a kubelet does.
 pub(super) fn finish(sandbox: &Sandbox, pod: &str, succeeds: bool) {
     let (phase, code) = if succeeds { ("Succeeded", 0) } else { ("Failed", 1) };
-    let ended = json!({ "exitCode": code, "finishedAt": kcm_api::time::format_seconds(sandbox.now()) });
+    let ended = json!({ "exitCode": code, "finishedAt": kcm_framework::api::time::format_seconds(sandbox.now()) });
     let container = json!({ "name": "main", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": { "terminated": ended } });
     let status = json!({ "status": { "phase": phase, "containerStatuses": [container] } });
     sandbox.patch_status(&PODS, &key(pod), &status).expect("the pod must be there");

@@ -7,7 +7,7 @@ use crate::cluster::now;
 use crate::job::conditions::{Ending, JobResult, set_suspended};
 use crate::job::status::with_status;
 
-fn written(document: &kcm_api::Document) -> Value {
+fn written(document: &kcm_framework::api::Document) -> Value {
     serde_json::from_str(document.as_str()).unwrap()
 }
 
@@ -66,6 +66,6 @@ fn a_status_that_is_written_reads_the_same() {
     (status.succeeded, status.failed, status.completed_indexes) = (3, 1, "0-2".into());
     status.uncounted.succeeded.push("uid".into());
     let document = with_status(&job.document, &job.status, &status).unwrap();
-    let read = <kcm_api::views::Job as kcm_api::View>::decode(document.as_str()).unwrap();
+    let read = <kcm_framework::api::views::Job as kcm_framework::api::View>::decode(document.as_str()).unwrap();
     assert_eq!(read.status, status);
 }

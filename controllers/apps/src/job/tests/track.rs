@@ -11,7 +11,7 @@ use crate::job::backoff::BackoffRecord;
 use crate::job::conditions::{Ending, JobResult};
 use crate::job::plan::{NewPods, Step, plan};
 use crate::job::track::{Applied, Tracking, count, finish, track};
-use kcm_api::views::JobStatus;
+use kcm_framework::api::views::JobStatus;
 
 /// What a check reads of a tracking.
 #[derive(Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ fn with_tracking<R>(job: &JobBuilder, builders: &[PodBuilder], read: impl FnOnce
 }
 
 fn tracked(job: &JobBuilder, builders: &[PodBuilder]) -> Tracked {
-    let name = |uid: &kcm_api::Uid| uid.to_string().replace("uid-of-", "");
+    let name = |uid: &kcm_framework::api::Uid| uid.to_string().replace("uid-of-", "");
     with_tracking(job, builders, |tracking| {
         let uncounted = &tracking.status.uncounted;
         Tracked {
@@ -195,8 +195,9 @@ fn a_job_ends_after_its_pods_are_counted_and_none_is_terminating() {
 
 /// Type and status of the conditions.
 fn conditions(status: &JobStatus) -> String {
-    let text =
-        |condition: &kcm_api::Condition| format!("{}={:?}({})", condition.type_, condition.status, condition.reason);
+    let text = |condition: &kcm_framework::api::Condition| {
+        format!("{}={:?}({})", condition.type_, condition.status, condition.reason)
+    };
     status.conditions.iter().map(text).collect::<Vec<_>>().join(" ")
 }
 

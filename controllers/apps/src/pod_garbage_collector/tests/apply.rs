@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kcm_api::ObjectKey;
+use kcm_framework::api::ObjectKey;
 use kcm_testing::kill_after_each_write;
 use kcm_testing::sandbox::{Fault, NODES, PODS, Sandbox, Status, Verb};
 use kcm_testing::{TestCluster, TestEnvironment};

@@ -1,7 +1,7 @@
 //! The status of a pod before it is deleted.
 
-use kcm_api::views::PodDisruption;
-use kcm_api::{Part as _, View as _};
+use kcm_framework::api::views::PodDisruption;
+use kcm_framework::api::{Part as _, View as _};
 use serde_json::{Value, json};
 
 use super::disruptions;
@@ -79,7 +79,7 @@ fn a_pod_that_has_not_ended_becomes_failed_and_an_orphan_says_why() {
 
 #[test]
 fn times_are_in_whole_seconds() {
-    let pod = kcm_api::views::Pod::decode(r#"{"metadata":{"uid":"u"}}"#).unwrap();
+    let pod = kcm_framework::api::views::Pod::decode(r#"{"metadata":{"uid":"u"}}"#).unwrap();
     let time = "2026-01-02T12:00:00.75Z".parse().unwrap();
     let patch = failed_status(&pod, PodDisruption::empty(), Reason::Orphaned, time).unwrap();
     assert_eq!(patch["status"]["conditions"][0]["lastTransitionTime"], "2026-01-02T12:00:00Z");

@@ -5,8 +5,8 @@ mod quarantine;
 
 use std::sync::Arc;
 
-use kcm_api::views::{Node, PodDisruption};
-use kcm_api::{Need, Needs, PartReader, View as _};
+use kcm_framework::api::views::{Node, PodDisruption};
+use kcm_framework::api::{Need, Needs, PartReader, View as _};
 use serde_json::{Value, json};
 
 /// A node as the API serves it.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kcm_api::InternedStr;
+use kcm_framework::api::InternedStr;
 use serde_json::{Value, json};
 
 use super::{disruptions, node, view_of};

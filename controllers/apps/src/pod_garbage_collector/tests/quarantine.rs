@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use kcm_api::InternedStr;
+use kcm_framework::api::InternedStr;
 use tokio::time::Instant;
 
 use crate::pod_garbage_collector::quarantine::Quarantine;

@@ -13,8 +13,8 @@ mod tests;
 use std::sync::Arc;
 
 use futures::stream::{FuturesUnordered, StreamExt as _};
-use kcm_api::views::Pod;
-use kcm_api::{KnownView, ObjectKey};
+use kcm_framework::api::views::Pod;
+use kcm_framework::api::{KnownView, ObjectKey};
 use kcm_framework::client::{ApiError, Deleted, Payload};
 use kcm_framework::{Delete, Session};
 

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use kcm_api::views::Pod;
-use kcm_api::{Document, KnownView, OwnerReference, Resource};
+use kcm_framework::api::views::Pod;
+use kcm_framework::api::{Document, KnownView, OwnerReference, Resource};
 use kcm_framework::ownership::Owner;
 use serde::Serialize;
 use serde_json::value::RawValue;

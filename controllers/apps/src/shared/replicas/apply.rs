@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kcm_api::views::{Pod, ReplicaSetStatus};
+use kcm_framework::api::views::{Pod, ReplicaSetStatus};
 use kcm_framework::client::Payload;
 use kcm_framework::ownership::StaleOwner;
 use kcm_framework::{ReconcileError, Session};

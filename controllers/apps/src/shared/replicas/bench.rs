@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kcm_api::Selector;
-use kcm_api::views::{Pod, ReplicaSet};
+use kcm_framework::api::Selector;
+use kcm_framework::api::views::{Pod, ReplicaSet};
 
 use super::claim::plan_claims;
 use super::gates::Gates;

@@ -1,7 +1,7 @@
 //! The claims of an object on pods.
 
-use kcm_api::Selector;
-use kcm_api::views::Pod;
+use kcm_framework::api::Selector;
+use kcm_framework::api::views::Pod;
 use kcm_framework::ownership::{Claims, Owner};
 
 use super::observe::Observed;

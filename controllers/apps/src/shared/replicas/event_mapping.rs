@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use kcm_api::ObjectKey;
-use kcm_api::views::Pod;
 use kcm_framework::Enqueue;
+use kcm_framework::api::ObjectKey;
+use kcm_framework::api::views::Pod;
+use kcm_framework::informers::Change;
 use kcm_framework::ownership::{OwnerLister, Owners};
-use kcm_informers::Change;
 
 use super::owner::ReplicaOwner;
 

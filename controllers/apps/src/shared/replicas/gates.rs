@@ -1,7 +1,7 @@
 //! The feature gates.
 
-use kcm_config::Gate;
-use kcm_config::gates::{DEPLOYMENT_REPLICA_SET_TERMINATING_REPLICAS, POD_DELETION_COST};
+use kcm_framework::config::Gate;
+use kcm_framework::config::gates::{DEPLOYMENT_REPLICA_SET_TERMINATING_REPLICAS, POD_DELETION_COST};
 
 use super::owner::ReplicaOwner;
 

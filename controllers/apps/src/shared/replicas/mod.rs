@@ -21,8 +21,8 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-use kcm_api::views::Pod;
-use kcm_config::{Setting, Workers};
+use kcm_framework::api::views::Pod;
+use kcm_framework::config::{Setting, Workers};
 use kcm_framework::{BoxError, ControllerContext, Loops};
 
 use event_mapping::{keys_for_pod, owners};

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kcm_api::views::Pod;
-use kcm_api::{InternedStr, POD_TEMPLATE_HASH, Selector};
+use kcm_framework::api::views::Pod;
+use kcm_framework::api::{InternedStr, POD_TEMPLATE_HASH, Selector};
+use kcm_framework::informers::{Index, Informer};
 use kcm_framework::ownership::{Dependents, Owner};
-use kcm_informers::{Index, Informer};
 
 use super::owner::ReplicaOwner;
 use super::rank::Occupancy;

@@ -1,7 +1,7 @@
 //! The kinds of objects that keep a number of pods.
 
-use kcm_api::views::ReplicaSetStatus;
-use kcm_api::{Document, InvalidSelector, KnownView, Labels, Selector};
+use kcm_framework::api::views::ReplicaSetStatus;
+use kcm_framework::api::{Document, InvalidSelector, KnownView, Labels, Selector};
 
 /// A kind of object that keeps a number of pods of one template: ReplicaSets and ReplicationControllers.
 pub(crate) trait ReplicaOwner: KnownView {
@@ -34,19 +34,19 @@ macro_rules! replica_owner {
                 self.view.min_ready_seconds
             }
 
-            fn selector(&self) -> &Result<kcm_api::Selector, kcm_api::InvalidSelector> {
+            fn selector(&self) -> &Result<kcm_framework::api::Selector, kcm_framework::api::InvalidSelector> {
                 &self.view.selector
             }
 
-            fn template_labels(&self) -> &kcm_api::Labels {
+            fn template_labels(&self) -> &kcm_framework::api::Labels {
                 &self.view.template_labels
             }
 
-            fn status(&self) -> &kcm_api::views::ReplicaSetStatus {
+            fn status(&self) -> &kcm_framework::api::views::ReplicaSetStatus {
                 &self.view.status
             }
 
-            fn document(&self) -> &kcm_api::Document {
+            fn document(&self) -> &kcm_framework::api::Document {
                 &self.document
             }
         }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kcm_api::views::{Pod, PodPhase};
-use kcm_api::{InternedStr, ObjectKey, Uid};
+use kcm_framework::api::views::{Pod, PodPhase};
+use kcm_framework::api::{InternedStr, ObjectKey, Uid};
 
 use super::gates::Gates;
 

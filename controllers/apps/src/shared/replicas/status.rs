@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kcm_api::views::{Pod, ReplicaSetStatus};
-use kcm_api::{Condition, ConditionStatus, Document, EditError};
+use kcm_framework::api::views::{Pod, ReplicaSetStatus};
+use kcm_framework::api::{Condition, ConditionStatus, Document, EditError};
 
 use super::gates::Gates;
 use super::owner::ReplicaOwner;

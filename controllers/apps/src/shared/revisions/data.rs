@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use kcm_api::views::ControllerRevision;
+use kcm_framework::api::views::ControllerRevision;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kcm_api::views::ControllerRevision;
+use kcm_framework::api::views::ControllerRevision;
 
 /// Sorts revisions from the oldest to the last: by number, then by age and name.
 pub(crate) fn sort(revisions: &mut [Arc<ControllerRevision>]) {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use kcm_api::views::ControllerRevision;
-use kcm_api::{KnownView as _, ObjectKey, OwnerReference, Resource};
+use kcm_framework::api::views::ControllerRevision;
+use kcm_framework::api::{KnownView as _, ObjectKey, OwnerReference, Resource};
 use kcm_framework::client::{ApiError, Payload};
 use kcm_framework::ownership::Owner;
 use kcm_framework::{Delete, ReconcileError, Session};

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use kcm_api::{KnownView as _, Resource, views};
+use kcm_framework::api::{KnownView as _, Resource, views};
 use kcm_testing::TestCluster;
 use kcm_testing::sandbox::{PODS, Sandbox};
 use serde_json::{Value, json};

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kcm_api::views::{PersistentVolumeClaim, Pod, StatefulSet};
 use kcm_framework::Enqueue;
-use kcm_informers::Change;
+use kcm_framework::api::views::{PersistentVolumeClaim, Pod, StatefulSet};
+use kcm_framework::informers::Change;
 use serde_json::{Value, json};
 
 use super::fixtures::{Is, claim_with, pod, pod_with, set};
@@ -20,7 +20,7 @@ fn sets(min_ready_seconds: i32) -> Vec<Arc<StatefulSet>> {
     vec![set(json!({ "spec": { "minReadySeconds": min_ready_seconds } })), set(other)]
 }
 
-fn of_pod(change: &Change<Pod>, min_ready_seconds: i32) -> Vec<Enqueue<kcm_api::ObjectKey>> {
+fn of_pod(change: &Change<Pod>, min_ready_seconds: i32) -> Vec<Enqueue<kcm_framework::api::ObjectKey>> {
     keys_for_pod(change, &owners(sets(min_ready_seconds)))
 }
 

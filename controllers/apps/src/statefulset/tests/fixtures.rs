@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kcm_api::views::{PersistentVolumeClaim, Pod, PodVolumes, StatefulSet};
-use kcm_api::{Need, Needs, PartReader, View as _};
+use kcm_framework::api::views::{PersistentVolumeClaim, Pod, PodVolumes, StatefulSet};
+use kcm_framework::api::{Need, Needs, PartReader, View as _};
 use serde_json::{Value, json};
 
 use crate::shared::revisions::RevisionData;

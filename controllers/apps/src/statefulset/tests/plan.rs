@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kcm_api::views::Pod;
+use kcm_framework::api::views::Pod;
 use serde_json::{Value, json};
 
 use super::fixtures::{Claims, GATES, Is, claim, claim_with, merge, planned, pod, pod_with, set, with_claims};

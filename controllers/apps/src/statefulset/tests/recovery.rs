@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kcm_api::views::Pod;
+use kcm_framework::api::views::Pod;
 use kcm_testing::sandbox::{PODS, Sandbox};
 use kcm_testing::{TestCluster, TestEnvironment, kill_after_each_write};
 use serde_json::{Value, json};

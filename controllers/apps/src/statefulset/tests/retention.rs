@@ -1,7 +1,7 @@
 //! The owner references of claims.
 
-use kcm_api::views::PersistentVolumeClaim;
-use kcm_api::{Document, Documented, View as _};
+use kcm_framework::api::views::PersistentVolumeClaim;
+use kcm_framework::api::{Document, Documented, View as _};
 use serde_json::{Value, json};
 
 use super::fixtures::{claim, set, with_claims};
@@ -38,7 +38,7 @@ struct Judged {
 fn judge((when_deleted, when_scaled, in_range): Policy, owners: &Value) -> Judged {
     let mut changes = with_claims(when_deleted, when_scaled);
     changes["spec"]["replicas"] = json!(if in_range { 2 } else { 1 });
-    let (set, uid) = (set(changes), kcm_api::Uid::from("uid-of-web-1"));
+    let (set, uid) = (set(changes), kcm_framework::api::Uid::from("uid-of-web-1"));
     let of_pod = ClaimOwners::of(&set, "web-1", 1, Some(&uid));
     let json = json!({ "metadata": { "name": "data-web-1", "ownerReferences": owners }, "spec": { "unknown": 1 } });
     let claim: Documented<PersistentVolumeClaim> = Documented::decode(&json.to_string()).unwrap();

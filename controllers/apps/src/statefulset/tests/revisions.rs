@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kcm_api::View as _;
-use kcm_api::views::ControllerRevision;
+use kcm_framework::api::View as _;
+use kcm_framework::api::views::ControllerRevision;
 use serde_json::{Value, json};
 
 use super::fixtures::{revision, set};

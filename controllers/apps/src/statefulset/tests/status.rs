@@ -1,7 +1,7 @@
 //! The counts of the status, the end of a rollout, and when to look again.
 
 use jiff::SignedDuration;
-use kcm_api::views::StatefulSetStatus;
+use kcm_framework::api::views::StatefulSetStatus;
 use serde_json::{Value, json};
 
 use super::fixtures::{Is, pod, revisions, set};

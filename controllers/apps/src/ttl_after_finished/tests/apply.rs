@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kcm_api::{KnownView as _, Resource, views};
+use kcm_framework::api::{KnownView as _, Resource, views};
 use kcm_testing::kill_after_each_write;
 use kcm_testing::sandbox::{Fault, Sandbox, Status, Verb};
 use kcm_testing::{TestCluster, TestEnvironment};

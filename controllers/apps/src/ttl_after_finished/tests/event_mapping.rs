@@ -1,7 +1,7 @@
 //! Event mapping.
 
-use kcm_api::views::Job;
-use kcm_informers::Change;
+use kcm_framework::api::views::Job;
+use kcm_framework::informers::Change;
 use serde_json::{Value, json};
 
 use super::{completed, view_of, with};

@@ -4,8 +4,8 @@ mod plan;
 
 use std::sync::Arc;
 
-use kcm_api::View as _;
-use kcm_api::views::Job;
+use kcm_framework::api::View as _;
+use kcm_framework::api::views::Job;
 use serde_json::{Value, json};
 
 use crate::tests::cluster::NAMESPACE;

@@ -1,7 +1,7 @@
 //! The keys that a change enqueues.
 
-use kcm_api::ObjectKey;
-use kcm_informers::Change;
+use kcm_framework::api::ObjectKey;
+use kcm_framework::informers::Change;
 use serde_json::json;
 
 use super::{aggregated, role, view};

@@ -4,7 +4,7 @@ mod plan;
 
 use std::sync::Arc;
 
-use kcm_api::View as _;
+use kcm_framework::api::View as _;
 use serde_json::{Value, json};
 
 use super::view::ClusterRole;

@@ -2,7 +2,7 @@
 
 use jiff::civil::{Date, date};
 use jiff::{SignedDuration, Timestamp};
-use kcm_api::{Meta, PartialObjectMeta, Uid, View as _};
+use kcm_framework::api::{Meta, PartialObjectMeta, Uid, View as _};
 use serde_json::{Value, json};
 
 use crate::legacy_serviceaccount_token_cleaner::decide::{

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use kcm_api::ObjectKey;
 use kcm_framework::Extensions;
+use kcm_framework::api::ObjectKey;
 use kcm_framework::client::ClientAuthority;
 use kcm_testing::sandbox::{CONFIG_MAPS, Fault, NAMESPACES, Sandbox, Status, Verb};
 use kcm_testing::{TestCluster, TestEnvironment, kill_after_each_write};

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use kcm_api::views::Namespace;
-use kcm_api::{ObjectKey, View as _};
-use kcm_informers::Change;
+use kcm_framework::api::views::Namespace;
+use kcm_framework::api::{ObjectKey, View as _};
+use kcm_framework::informers::Change;
 use serde_json::json;
 
 use crate::root_ca_certificate_publisher::event_mapping::{keys_for_config_map, keys_for_namespace};

@@ -1,6 +1,6 @@
 //! What the config map of a namespace lacks.
 
-use kcm_api::View as _;
+use kcm_framework::api::View as _;
 use serde_json::{Value, json};
 
 use crate::root_ca_certificate_publisher::plan::{Action, ConfigMap, plan};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kcm_api::{KnownView as _, ObjectKey, Resource};
+use kcm_framework::api::{KnownView as _, ObjectKey, Resource};
 use kcm_testing::sandbox::{Fault, NAMESPACES, Status};
 use kcm_testing::{TestCluster, TestEnvironment, kill_after_each_write};
 use serde_json::{Value, json};

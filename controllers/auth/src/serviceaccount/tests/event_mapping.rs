@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kcm_api::{ObjectKey, View as _};
-use kcm_informers::Change;
+use kcm_framework::api::{ObjectKey, View as _};
+use kcm_framework::informers::Change;
 use serde_json::json;
 
 use super::namespace;

@@ -4,8 +4,8 @@ mod plan;
 
 use std::sync::Arc;
 
-use kcm_api::View as _;
-use kcm_api::views::Namespace;
+use kcm_framework::api::View as _;
+use kcm_framework::api::views::Namespace;
 use serde_json::json;
 
 fn namespace(phase: &str) -> Arc<Namespace> {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kcm_api::View as _;
-use kcm_informers::Change;
+use kcm_framework::api::View as _;
+use kcm_framework::informers::Change;
 use serde_json::json;
 
 use super::{secret, view};

@@ -6,14 +6,14 @@ mod signer;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kcm_api::View as _;
+use kcm_framework::api::View as _;
 use serde_json::{Value, json};
 
 use super::secret::TokenSecret;
 
 /// The path of a file with a key.
 fn key_file(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/service_account_token/tests/data").join(name)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/serviceaccount_token/tests/data").join(name)
 }
 
 /// A secret for the account `robot`.

@@ -1,7 +1,7 @@
 //! The calculator: a row for each behavior of upstream's `replica_calculator_test.go`.
 
-use kcm_api::views::PodPhase;
-use kcm_api::{ResourceList, ResourceQuantity};
+use kcm_framework::api::views::PodPhase;
+use kcm_framework::api::{ResourceList, ResourceQuantity};
 
 use super::fixtures::{TestPod, now, pod, pods, rules, samples, seconds, with_containers};
 use crate::horizontal_pod_autoscaler::calculator::{

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kcm_api::Selector;
+use kcm_framework::api::Selector;
 use serde_json::{Value, json};
 
 use super::fixtures::{TestPod, pods, rules};

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kcm_api::View as _;
-use kcm_api::views::HorizontalPodAutoscaler;
-use kcm_informers::Change;
+use kcm_framework::api::View as _;
+use kcm_framework::api::views::HorizontalPodAutoscaler;
+use kcm_framework::informers::Change;
 use serde_json::json;
 
 use crate::horizontal_pod_autoscaler::event_mapping::keys_for_autoscaler;

@@ -1,8 +1,8 @@
 //! Pods and rules of cases.
 
 use jiff::{SignedDuration, Timestamp};
-use kcm_api::views::{AutoscaledPod, PodPhase, PodRequests, ReadyCondition};
-use kcm_api::{ResourceList, ResourceQuantity};
+use kcm_framework::api::views::{AutoscaledPod, PodPhase, PodRequests, ReadyCondition};
+use kcm_framework::api::{ResourceList, ResourceQuantity};
 
 use crate::horizontal_pod_autoscaler::calculator::{Initialization, ObservedPod, Rules, Sample, Samples, Tolerances};
 

@@ -35,7 +35,8 @@ fn proposes(replicas: Option<i32>, failures: usize) -> Evaluation {
 }
 
 fn conditions(plan: &Plan) -> Vec<String> {
-    let condition = |it: &kcm_api::Condition| format!("{} {:?} {}: {}", it.type_, it.status, it.reason, it.message);
+    let condition =
+        |it: &kcm_framework::api::Condition| format!("{} {:?} {}: {}", it.type_, it.status, it.reason, it.message);
     plan.conditions.0.iter().map(condition).collect()
 }
 

@@ -1,6 +1,6 @@
 //! The requests that metrics take.
 
-use kcm_api::Selector;
+use kcm_framework::api::Selector;
 use serde_json::{Value, json};
 
 use crate::horizontal_pod_autoscaler::requests::{Api, NoRequest, request_of};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kcm_api::views::Pod;
-use kcm_api::{ObjectKey, Selector, View as _};
+use kcm_framework::api::views::Pod;
+use kcm_framework::api::{ObjectKey, Selector, View as _};
 use serde_json::json;
 
 use crate::horizontal_pod_autoscaler::selectors::Selectors;

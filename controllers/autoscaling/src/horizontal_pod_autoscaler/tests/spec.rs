@@ -1,6 +1,6 @@
 //! Behavior, tolerance and metrics as a document has them, and the settings that they override.
 
-use kcm_config::GoDuration;
+use kcm_framework::config::GoDuration;
 use serde_json::{Value, json};
 
 use super::fixtures::{now, seconds};

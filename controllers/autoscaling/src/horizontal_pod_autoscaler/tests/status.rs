@@ -1,7 +1,7 @@
 //! The status that is written.
 
-use kcm_api::View as _;
-use kcm_api::views::HorizontalPodAutoscaler;
+use kcm_framework::api::View as _;
+use kcm_framework::api::views::HorizontalPodAutoscaler;
 use serde_json::{Value, json};
 
 use super::fixtures::now;

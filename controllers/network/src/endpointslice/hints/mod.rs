@@ -6,7 +6,7 @@ pub(super) mod topology;
 
 use std::sync::Arc;
 
-use kcm_api::views::EndpointSlice;
+use kcm_framework::api::views::EndpointSlice;
 
 use crate::shared::slices::{Draft, ExistingSlice};
 

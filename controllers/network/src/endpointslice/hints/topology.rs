@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use kcm_api::views::AddressType;
+use kcm_framework::api::views::AddressType;
 
 use super::super::zones::Shares;
 use super::FamilySlices;

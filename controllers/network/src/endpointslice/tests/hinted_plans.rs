@@ -1,6 +1,6 @@
 //! Which hints the slices of a service should have, and the events about them.
 
-use kcm_api::views::{AddressType, Service};
+use kcm_framework::api::views::{AddressType, Service};
 use kcm_framework::events::Event as _;
 use serde_json::json;
 

@@ -1,8 +1,8 @@
 //! Which services changes of nodes enqueue.
 
-use kcm_api::ObjectKey;
-use kcm_api::views::AddressType;
-use kcm_informers::Change;
+use kcm_framework::api::ObjectKey;
+use kcm_framework::api::views::AddressType;
+use kcm_framework::informers::Change;
 use serde_json::json;
 
 use super::super::hinted_services::HintedServices;

@@ -1,6 +1,6 @@
 //! Hints by traffic distribution and by topology.
 
-use kcm_api::views::AddressType;
+use kcm_framework::api::views::AddressType;
 use kcm_framework::events::Event as _;
 use serde_json::json;
 

@@ -11,8 +11,8 @@ mod zones;
 
 use std::sync::Arc;
 
-use kcm_api::views::{EndpointSlice, Node, Service};
-use kcm_api::{DecodeContext, Need, View as _};
+use kcm_framework::api::views::{EndpointSlice, Node, Service};
+use kcm_framework::api::{DecodeContext, Need, View as _};
 use serde_json::{Value, json};
 
 use super::observe::Candidate;

@@ -135,7 +135,7 @@ fn what_is_added_and_removed_is_counted() {
 #[test]
 fn a_slice_that_lacks_labels_is_updated_and_filled() {
     let existing = vec![slice("web-0", &endpoints("a"), &json!({})), slice("web-1", &endpoints("b"), &json!({}))];
-    let has_labels = |slice: &kcm_api::views::EndpointSlice| slice.metadata.key.name() == "web-0";
+    let has_labels = |slice: &kcm_framework::api::views::EndpointSlice| slice.metadata.key.name() == "web-0";
     let placement = place(existing, endpoints("a b c"), &[], has_labels, 3);
     assert_eq!(shown(&placement.update), ["web-1: b c"]);
 }

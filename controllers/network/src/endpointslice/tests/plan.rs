@@ -1,7 +1,7 @@
 //! Which slices a service should have.
 
-use kcm_api::View as _;
-use kcm_api::views::Service;
+use kcm_framework::api::View as _;
+use kcm_framework::api::views::Service;
 use serde_json::{Value, json};
 
 use super::super::hints::distribution::TrafficDistribution;
@@ -221,7 +221,8 @@ fn slices_have_the_labels_of_the_service() {
         let mut object = json!({ "metadata": { "namespace": "shop", "name": "web", "labels": labels }, "spec": {} });
         merge(&mut object["spec"], &spec(change));
         drop(service);
-        let service = <kcm_api::views::Service as kcm_api::View>::decode(&object.to_string()).unwrap();
+        let service =
+            <kcm_framework::api::views::Service as kcm_framework::api::View>::decode(&object.to_string()).unwrap();
         json!(labels_of(&service))
     };
     let own = json!({

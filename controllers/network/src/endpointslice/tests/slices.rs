@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kcm_api::views::EndpointSlice;
-use kcm_informers::Change;
+use kcm_framework::api::views::EndpointSlice;
+use kcm_framework::informers::Change;
 use serde_json::{Value, json};
 
 use super::super::MANAGED_BY;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kcm_api::views::Node;
-use kcm_informers::Change;
+use kcm_framework::api::views::Node;
+use kcm_framework::informers::Change;
 use serde_json::json;
 
 use super::super::zones::{Shares, ZoneCpus};

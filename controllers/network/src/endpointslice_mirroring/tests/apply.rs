@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use kcm_api::{ObjectKey, Resource};
 use kcm_framework::Format;
+use kcm_framework::api::{ObjectKey, Resource};
 use kcm_testing::sandbox::{EVENTS, Fault, Sandbox, Status, Verb};
 use kcm_testing::{TestCluster, TestEnvironment, kill_after_each_write};
 use serde_json::{Value, json};

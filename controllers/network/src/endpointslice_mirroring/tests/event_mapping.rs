@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use kcm_api::View as _;
-use kcm_api::views::Endpoints;
-use kcm_informers::Change;
+use kcm_framework::api::View as _;
+use kcm_framework::api::views::Endpoints;
+use kcm_framework::informers::Change;
 use serde_json::{Value, json};
 
 use super::super::event_mapping::{keys_for_endpoints, keys_for_service};
@@ -13,8 +13,9 @@ use crate::shared::tests::service;
 fn endpoints(metadata: &Value) -> Arc<Endpoints> {
     let mut object = json!({ "metadata": { "namespace": "shop", "name": "web" } });
     crate::shared::tests::merge(&mut object["metadata"], metadata);
-    let needs = [kcm_api::Need::annotation::<kcm_api::views::EndpointsView>(super::super::LEADER)];
-    let context = kcm_api::DecodeContext::new::<Endpoints>(Arc::default(), &needs.into_iter().collect());
+    let needs =
+        [kcm_framework::api::Need::annotation::<kcm_framework::api::views::EndpointsView>(super::super::LEADER)];
+    let context = kcm_framework::api::DecodeContext::new::<Endpoints>(Arc::default(), &needs.into_iter().collect());
     Arc::new(Arc::new(context).scope(|| Endpoints::decode(&object.to_string())).unwrap())
 }
 

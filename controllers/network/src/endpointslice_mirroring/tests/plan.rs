@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kcm_api::View as _;
-use kcm_api::views::{AddressType, EndpointSlice, Endpoints};
+use kcm_framework::api::View as _;
+use kcm_framework::api::views::{AddressType, EndpointSlice, Endpoints};
 use kcm_framework::events::Event;
 use serde_json::{Value, json};
 

@@ -6,8 +6,8 @@ mod range;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kcm_api::View as _;
-use kcm_api::views::ServiceCidr;
+use kcm_framework::api::View as _;
+use kcm_framework::api::views::ServiceCidr;
 use serde_json::{Value, json};
 
 /// The time at which every test starts.

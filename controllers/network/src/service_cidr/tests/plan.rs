@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use kcm_api::views::ServiceCidr;
+use kcm_framework::api::views::ServiceCidr;
 use serde_json::{Value, json};
 
 use super::{ago, cidr, cidr_json, now, view_of};

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kcm_api::ObjectKey;
-use kcm_api::views::EndpointSlice;
 use kcm_framework::ReconcileError;
+use kcm_framework::api::ObjectKey;
+use kcm_framework::api::views::EndpointSlice;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// A slice of the cache with its endpoints and ports.

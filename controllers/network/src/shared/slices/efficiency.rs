@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use kcm_api::ObjectKey;
+use kcm_framework::api::ObjectKey;
 
 /// Endpoints and slices of one service, or of all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

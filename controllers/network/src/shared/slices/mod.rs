@@ -21,9 +21,9 @@ pub(crate) use written::{OwnWrites, keys_for_slice};
 
 use std::sync::Arc;
 
-use kcm_api::views::EndpointSlice;
-use kcm_api::{Fnv1a, ObjectKey};
-use kcm_informers::{Index, Informer};
+use kcm_framework::api::views::EndpointSlice;
+use kcm_framework::api::{Fnv1a, ObjectKey};
+use kcm_framework::informers::{Index, Informer};
 
 /// The label that names the service of a slice.
 pub(crate) const SERVICE_NAME: &str = "kubernetes.io/service-name";

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use kcm_api::views::EndpointSlice;
+use kcm_framework::api::views::EndpointSlice;
 
 use super::content::{Endpoint, EndpointPort, ExistingSlice, Identity};
 

@@ -3,7 +3,7 @@
 //! # Upstream
 //! `ValidateEndpointSliceControllerConfiguration` and its twin for mirroring, in `cmd/kube-controller-manager/app/options`.
 
-use kcm_config::{Setting, Value, checks};
+use kcm_framework::config::{Setting, Value, checks};
 use kcm_framework::{BoxError, ControllerContext};
 
 /// Checks the number of keys that are reconciled at the same time.

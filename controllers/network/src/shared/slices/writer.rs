@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::Timestamp;
-use kcm_api::views::{AddressType, EndpointSlice, EndpointSliceView};
-use kcm_api::{Document, EditError, KnownView as _, ObjectKey, OwnerReference, Resource};
+use kcm_framework::api::views::{AddressType, EndpointSlice, EndpointSliceView};
+use kcm_framework::api::{Document, EditError, KnownView as _, ObjectKey, OwnerReference, Resource};
 use kcm_framework::client::{ApiError, Payload};
 use kcm_framework::{Class, Delete, ReconcileError, Session};
 use serde::Serialize;

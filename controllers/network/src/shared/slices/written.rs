@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use kcm_api::views::EndpointSlice;
-use kcm_api::{ObjectKey, ResourceVersion, Uid};
-use kcm_informers::Change;
+use kcm_framework::api::views::EndpointSlice;
+use kcm_framework::api::{ObjectKey, ResourceVersion, Uid};
+use kcm_framework::informers::Change;
 use parking_lot::Mutex;
 
 use super::{is_managed_by, service_of};

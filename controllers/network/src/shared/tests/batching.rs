@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kcm_api::ObjectKey;
+use kcm_framework::api::ObjectKey;
 use tokio::time::advance;
 
 use crate::shared::batching::Batching;

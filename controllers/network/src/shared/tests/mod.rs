@@ -9,9 +9,9 @@ mod trigger_time;
 
 use std::sync::Arc;
 
-use kcm_api::View as _;
-use kcm_api::views::{Pod, Service};
-use kcm_api::{Need, Needs, PartReader, views::PodAddresses};
+use kcm_framework::api::View as _;
+use kcm_framework::api::views::{Pod, Service};
+use kcm_framework::api::{Need, Needs, PartReader, views::PodAddresses};
 use serde_json::{Value, json};
 
 /// Reads the addresses of pods, of which all parts are decoded here.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kcm_api::views::{Pod, Service};
-use kcm_informers::{Change, Store};
+use kcm_framework::api::views::{Pod, Service};
+use kcm_framework::informers::{Change, Store};
 use serde_json::{Value, json};
 
 use super::{addresses, pod, service};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use kcm_api::{ObjectKey, Resource};
+use kcm_framework::api::{ObjectKey, Resource};
 use kcm_testing::TestCluster;
 use kcm_testing::sandbox::direct::DirectClient;
 use kcm_testing::sandbox::{PODS, Sandbox};

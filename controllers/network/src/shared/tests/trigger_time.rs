@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kcm_api::views::Pod;
+use kcm_framework::api::views::Pod;
 use serde_json::json;
 
 use super::{addresses, pod, service};

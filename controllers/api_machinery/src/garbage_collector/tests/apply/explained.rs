@@ -1,6 +1,6 @@
 //! The debug page and the explanations of a running collector.
 
-use kcm_api::{ObjectKey, Uid};
+use kcm_framework::api::{ObjectKey, Uid};
 use kcm_framework::http::Request;
 use kcm_testing::TestCluster;
 use kcm_testing::sandbox::{CONFIG_MAPS, Fault, Status, Verb};

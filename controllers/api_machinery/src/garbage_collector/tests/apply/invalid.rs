@@ -70,7 +70,7 @@ async fn a_cluster_scoped_owner_may_be_named_from_every_namespace() {
     cluster.advance(Duration::from_mins(2)).await;
     let count = || cluster.sandbox().list(&CONFIG_MAPS, None).len();
     assert_eq!(count(), 2);
-    cluster.sandbox().delete(&NODES, &kcm_api::ObjectKey::cluster_scoped("node")).unwrap();
+    cluster.sandbox().delete(&NODES, &kcm_framework::api::ObjectKey::cluster_scoped("node")).unwrap();
     cluster.eventually("both are gone", |_| count() == 0).await;
     assert_eq!(events(&cluster), [""; 0]);
 }

@@ -8,7 +8,7 @@ mod life;
 mod monitors;
 mod workers;
 
-use kcm_api::{ObjectKey, Resource};
+use kcm_framework::api::{ObjectKey, Resource};
 use kcm_testing::sandbox::{CONFIG_MAPS, NODES, PODS, Sandbox};
 use kcm_testing::{TestCluster, TestEnvironment};
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kcm_api::Resource;
+use kcm_framework::api::Resource;
 use kcm_testing::sandbox::{CONFIG_MAPS, Fault, Status, Verb};
 
 use super::{Made, WIDGETS, create, create_in, delete, environment, hold, left, names, start};

@@ -1,6 +1,6 @@
 //! The number of workers, which is reloaded.
 
-use kcm_config::{Effective, Outcome, Sources, Table, generic};
+use kcm_framework::config::{Effective, Outcome, Sources, Table, generic};
 use kcm_testing::TestCluster;
 use kcm_testing::sandbox::{CONFIG_MAPS, Fault, Verb};
 

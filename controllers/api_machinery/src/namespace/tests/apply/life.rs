@@ -128,7 +128,7 @@ async fn other_finalizers_of_the_namespace_stay() {
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_appears_while_the_manager_runs_is_deleted_too() {
     let cluster = start(environment()).await;
-    let late = kcm_api::Resource::namespaced("late.example.com", "v1", "lates", "Late");
+    let late = kcm_framework::api::Resource::namespaced("late.example.com", "v1", "lates", "Late");
     cluster.sandbox().register(late.clone());
     create(cluster.sandbox(), &late, "shop", "late", &[]);
     delete(&cluster);

@@ -18,7 +18,10 @@ async fn two_thousand_namespaces_are_removed_at_once() {
     });
     let cluster = start(environment).await;
     for number in 0..2_000 {
-        cluster.sandbox().delete(&NAMESPACES, &kcm_api::ObjectKey::cluster_scoped(format!("n{number}"))).unwrap();
+        cluster
+            .sandbox()
+            .delete(&NAMESPACES, &kcm_framework::api::ObjectKey::cluster_scoped(format!("n{number}")))
+            .unwrap();
     }
     cluster
         .eventually("all are gone", |sandbox| {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kcm_api::Resource;
+use kcm_framework::api::Resource;
 use kcm_testing::sandbox::{CONFIG_MAPS, PODS, RESOURCE_QUOTAS};
 use serde_json::json;
 
@@ -154,7 +154,7 @@ async fn other_namespaces_do_not_count() {
     .await;
     limit(cluster.sandbox(), &json!({ "count/widgets.example.com": "4", "pods": "4" }));
     uses(&cluster, &json!({ "count/widgets.example.com": "1", "pods": "2" })).await;
-    cluster.sandbox().delete(&WIDGETS, &kcm_api::ObjectKey::namespaced("other", "a")).unwrap();
+    cluster.sandbox().delete(&WIDGETS, &kcm_framework::api::ObjectKey::namespaced("other", "a")).unwrap();
     cluster.settle().await;
     assert_eq!(used(cluster.sandbox()), json!({ "count/widgets.example.com": "1", "pods": "2" }));
 }

@@ -4,7 +4,7 @@ mod faults;
 mod life;
 mod scale;
 
-use kcm_api::{ObjectKey, Resource};
+use kcm_framework::api::{ObjectKey, Resource};
 use kcm_testing::sandbox::{CONFIG_MAPS, PODS, RESOURCE_QUOTAS, Sandbox};
 use kcm_testing::{TestCluster, TestEnvironment};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Many namespaces under churn, and many kinds.
 
-use kcm_api::{ObjectKey, Resource};
+use kcm_framework::api::{ObjectKey, Resource};
 use kcm_testing::TestEnvironment;
 use kcm_testing::sandbox::{CONFIG_MAPS, Fault, PODS, RESOURCE_QUOTAS, SandboxOptions, Verb};
 use serde_json::json;

@@ -80,7 +80,10 @@ async fn nodes_that_come_change_and_go_are_followed() {
     cluster.eventually("its pod returns", |sandbox| status(sandbox)["desiredNumberScheduled"] == 2).await;
     rolls_out(&cluster, |_| {}).await;
 
-    cluster.sandbox().delete(&NODES, &kcm_api::ObjectKey::cluster_scoped("n2")).expect("the node must be there");
+    cluster
+        .sandbox()
+        .delete(&NODES, &kcm_framework::api::ObjectKey::cluster_scoped("n2"))
+        .expect("the node must be there");
     cluster.eventually("the node is not counted", |sandbox| status(sandbox)["desiredNumberScheduled"] == 1).await;
 }
 
@@ -96,7 +99,7 @@ async fn a_change_that_concerns_no_daemon_set_reconciles_none() {
         line.map(str::to_owned).expect("the queue has a metric")
     };
     let before = reconciles();
-    let node = kcm_api::ObjectKey::cluster_scoped("n1");
+    let node = kcm_framework::api::ObjectKey::cluster_scoped("n1");
     let label = |disk: &str| json!({ "metadata": { "labels": { "disk": disk } } });
     cluster.sandbox().patch(&NODES, &node, &label("hdd")).expect("the node must be there");
     cluster.settle().await;

@@ -180,7 +180,7 @@ async fn a_failed_creation_is_reported_and_retried() {
 async fn in_a_terminating_namespace_nothing_is_reported_and_nothing_is_retried() {
     let cluster = Cluster::start(|sandbox| {
         create_deployment(sandbox, &deployment("web"));
-        sandbox.delete(&NAMESPACES, &kcm_api::ObjectKey::cluster_scoped("shop")).unwrap();
+        sandbox.delete(&NAMESPACES, &kcm_framework::api::ObjectKey::cluster_scoped("shop")).unwrap();
     })
     .await;
     cluster.eventually("a creation was tried", |_| !cluster.requests("POST").is_empty()).await;

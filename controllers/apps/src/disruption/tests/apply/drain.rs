@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures::future::join_all;
-use kcm_api::ObjectKey;
+use kcm_framework::api::ObjectKey;
 use kcm_testing::sandbox::direct::{DirectClient, EventKind};
 use kcm_testing::sandbox::{Fault, PODS, REPLICA_SETS, Sandbox};
 use kcm_testing::{TestCluster, kill_after_each_write};

@@ -8,9 +8,9 @@ mod owners;
 
 use std::ops::Deref;
 
-use kcm_api::views::PodDisruptionBudget;
-use kcm_api::{KnownView as _, Resource};
 use kcm_framework::ControllerDescriptor;
+use kcm_framework::api::views::PodDisruptionBudget;
+use kcm_framework::api::{KnownView as _, Resource};
 use kcm_testing::TestCluster;
 use kcm_testing::sandbox::direct::DirectClient;
 use kcm_testing::sandbox::{PODS, Sandbox, Status};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kcm_api::Resource;
+use kcm_framework::api::Resource;
 use kcm_testing::sandbox::{DEPLOYMENTS, Fault, PODS, REPLICA_SETS, Sandbox, ScalePaths, Status, Verb};
 use serde_json::{Value, json};
 

@@ -137,7 +137,7 @@ async fn a_quota_of_10_costs_at_most_15_of_100_creations_at_first() {
 async fn a_terminating_namespace_is_left_in_peace() {
     let cluster = Cluster::start(|sandbox| {
         create_replica_set(sandbox, &replica_set("web").replicas(0));
-        sandbox.delete(&NAMESPACES, &kcm_api::ObjectKey::cluster_scoped("shop")).unwrap();
+        sandbox.delete(&NAMESPACES, &kcm_framework::api::ObjectKey::cluster_scoped("shop")).unwrap();
     })
     .await;
     cluster.sandbox().patch(&REPLICA_SETS, &key("web"), &json!({ "spec": { "replicas": 5 } })).unwrap();

@@ -1,6 +1,6 @@
 //! Adoption and release.
 
-use kcm_api::Selector;
+use kcm_framework::api::Selector;
 use serde_json::json;
 
 use super::fixtures::{build, names, observed, pod, replica_set};

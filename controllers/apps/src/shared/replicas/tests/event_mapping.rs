@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use kcm_api::ObjectKey;
-use kcm_api::views::Pod;
 use kcm_framework::Enqueue;
-use kcm_informers::Change;
+use kcm_framework::api::ObjectKey;
+use kcm_framework::api::views::Pod;
+use kcm_framework::informers::Change;
 use serde_json::json;
 
 use super::fixtures::{PodBuilder, ReplicaSetBuilder, key, pod, replica_set};

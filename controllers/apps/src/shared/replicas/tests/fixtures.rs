@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kcm_api::views::{Pod, ReplicaSet};
+use kcm_framework::api::views::{Pod, ReplicaSet};
 
 use crate::shared::replicas::gates::Gates;
 use crate::shared::replicas::observe::Observed;

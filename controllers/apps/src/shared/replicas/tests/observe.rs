@@ -1,7 +1,7 @@
 //! Snapshots from caches.
 
-use kcm_api::views::{Pod, ReplicaSet};
-use kcm_informers::{Factory, FactoryOptions, ListOptions};
+use kcm_framework::api::views::{Pod, ReplicaSet};
+use kcm_framework::informers::{Factory, FactoryOptions, ListOptions};
 use kcm_sandbox_apiserver::{REPLICA_SETS, Sandbox};
 use serde_json::json;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kcm_api::views::Pod;
+use kcm_framework::api::views::Pod;
 use proptest::prelude::*;
 
 use super::fixtures::{DEFAULTS, PodBuilder, build, names, now, pod};

@@ -1,8 +1,8 @@
 //! The status, how it is written, and rechecks.
 
 use jiff::SignedDuration;
-use kcm_api::View as _;
-use kcm_api::views::ReplicaSet;
+use kcm_framework::api::View as _;
+use kcm_framework::api::views::ReplicaSet;
 use serde_json::{Value, json};
 
 use super::fixtures::{DEFAULTS, PodBuilder, ReplicaSetBuilder, ago, build, now, pod, replica_set};

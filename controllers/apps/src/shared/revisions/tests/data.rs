@@ -1,7 +1,7 @@
 //! The data of revisions and its hash, compared with what Go computes.
 
-use kcm_api::View as _;
-use kcm_api::views::ControllerRevision;
+use kcm_framework::api::View as _;
+use kcm_framework::api::views::ControllerRevision;
 use serde_json::json;
 
 use super::{data, raw};

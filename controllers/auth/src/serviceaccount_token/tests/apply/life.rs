@@ -151,7 +151,7 @@ async fn only_secrets_of_the_type_are_listed_watched_and_cached() {
 
 #[tokio::test(start_paused = true)]
 async fn without_a_key_there_is_no_token_controller() {
-    let environment = TestEnvironment::new([DESCRIPTOR, root_ca_publisher::DESCRIPTOR]).namespace("shop");
+    let environment = TestEnvironment::new([DESCRIPTOR, root_ca_certificate_publisher::DESCRIPTOR]).namespace("shop");
     let cluster = environment.start().await;
     cluster.sandbox().create(&ACCOUNTS, json!({ "metadata": { "namespace": "shop", "name": "robot" } })).unwrap();
     create_secret(cluster.sandbox(), "token");

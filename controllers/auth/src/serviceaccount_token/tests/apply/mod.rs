@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use kcm_api::{KnownView as _, ObjectKey, Resource};
 use kcm_framework::Extensions;
+use kcm_framework::api::{KnownView as _, ObjectKey, Resource};
 use kcm_framework::client::ClientAuthority;
 use kcm_testing::sandbox::Sandbox;
 use kcm_testing::{TestCluster, TestEnvironment};
@@ -34,7 +34,7 @@ fn with_key(path: &str) -> TestEnvironment {
     let extensions = Extensions::default();
     extensions.insert(ClientAuthority::new("CA"));
     // The publisher has the row of --root-ca-file.
-    TestEnvironment::new([DESCRIPTOR, root_ca_publisher::DESCRIPTOR])
+    TestEnvironment::new([DESCRIPTOR, root_ca_certificate_publisher::DESCRIPTOR])
         .select(&["-root-ca-certificate-publisher-controller"])
         .extensions(extensions)
         .arguments(&[&format!("--service-account-private-key-file={path}")])

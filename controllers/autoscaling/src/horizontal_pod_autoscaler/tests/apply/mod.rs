@@ -12,7 +12,7 @@ mod zero;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kcm_api::{ObjectKey, Resource};
+use kcm_framework::api::{ObjectKey, Resource};
 use kcm_testing::sandbox::{DEPLOYMENTS, EVENTS, PODS, Sandbox, USAGE_CPU};
 use kcm_testing::{TestCluster, TestEnvironment};
 use serde_json::{Value, json};
@@ -81,7 +81,7 @@ fn running(sandbox: &Sandbox) -> Value {
 }
 
 fn seconds(time: Timestamp) -> String {
-    kcm_api::time::format_seconds(time)
+    kcm_framework::api::time::format_seconds(time)
 }
 
 /// A metric with a target for the utilization of CPU requests.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kcm_api::Resource;
+use kcm_framework::api::Resource;
 use kcm_testing::TestEnvironment;
 use kcm_testing::sandbox::PODS;
 use serde_json::{Value, json};

@@ -6,7 +6,7 @@ mod life;
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use kcm_api::Resource;
+use kcm_framework::api::Resource;
 use kcm_testing::sandbox::{EVENTS, PODS, Sandbox, SandboxOptions};
 use kcm_testing::{TestCluster, TestEnvironment};
 use serde_json::{Value, json};

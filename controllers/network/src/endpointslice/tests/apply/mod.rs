@@ -7,7 +7,7 @@ mod metrics;
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use kcm_api::{ObjectKey, Resource};
+use kcm_framework::api::{ObjectKey, Resource};
 use kcm_testing::sandbox::{EVENTS, NODES, PODS, Sandbox, SandboxOptions};
 use kcm_testing::{TestCluster, TestEnvironment};
 use serde_json::{Value, json};
