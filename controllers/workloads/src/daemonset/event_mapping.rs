@@ -13,7 +13,7 @@ pub(super) fn owners<L: OwnerLister<DaemonSet>>(sets: L) -> Owners<DaemonSet, L>
     Owners::known(sets, |set| set.selector.as_ref().ok())
 }
 
-/// A node enqueues itself if the change may concern DaemonSets: of its fields, labels and taints do.
+/// A node enqueues itself if the change may concern `DaemonSets`: of its fields, labels and taints do.
 pub(super) fn key_for_node(change: &Change<Node>) -> Option<ObjectKey> {
     let concerns = match change {
         Change::Added(_) | Change::Deleted { .. } => true,

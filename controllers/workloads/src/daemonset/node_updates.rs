@@ -35,7 +35,7 @@ fn daemon_of(pod: &Pod, targets: PartReader<PodTargetNode>) -> Option<(Uid, Inte
     Some((controller.uid.clone(), node_of(pod, targets)?.into()))
 }
 
-/// Returns true if a node that changed concerns a DaemonSet: the node should run the daemon and has no pod, or it has a pod
+/// Returns true if a node that changed concerns a `DaemonSet`: the node should run the daemon and has no pod, or it has a pod
 /// that may not stay or that may be counted as misscheduled. A node that was deleted has no placement.
 ///
 /// # Upstream

@@ -9,7 +9,7 @@ use kcm_informers::Change;
 
 use super::rollout::recreate::may_run;
 
-/// Deployments as owners of ReplicaSets: a change of a `ReplicaSet` enqueues the Deployment that controls it, before
+/// Deployments as owners of `ReplicaSets`: a change of a `ReplicaSet` enqueues the Deployment that controls it, before
 /// and after the change. A change of an orphan enqueues all Deployments that select it: one of them adopts it.
 pub(super) fn owners<L: OwnerLister<Deployment>>(deployments: L) -> Owners<Deployment, L> {
     Owners::known(deployments, |deployment| deployment.selector.as_ref().ok())
