@@ -19,7 +19,7 @@ use crate::shared::revisions::{
     self, Creation as RevisionCreation, NewRevision, POD_REVISION, RevisionData, revision_hash, revision_name,
 };
 
-/// Writes for one reconcile of one DaemonSet.
+/// Writes for one reconcile of one `DaemonSet`.
 pub(super) struct Writer<'a> {
     pub(super) session: &'a Session,
     pub(super) set: &'a DaemonSet,
@@ -27,7 +27,7 @@ pub(super) struct Writer<'a> {
 
 impl Writer<'_> {
     /// Creates, labels, renumbers and deduplicates revisions. Returns the hash of the current revision; `None` if the
-    /// reconcile ends here, and the writes enqueue the DaemonSet again.
+    /// reconcile ends here, and the writes enqueue the `DaemonSet` again.
     pub(super) async fn apply_history(
         &self,
         history: &History,

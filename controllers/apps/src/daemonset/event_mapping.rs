@@ -1,19 +1,19 @@
-//! Event mapping: the DaemonSets that a change enqueues, and the nodes whose change may concern DaemonSets.
+//! Event mapping: the `DaemonSets` that a change enqueues, and the nodes whose change may concern `DaemonSets`.
 
 use kcm_framework::api::ObjectKey;
 use kcm_framework::api::views::{DaemonSet, Node};
 use kcm_framework::informers::Change;
 use kcm_framework::ownership::{OwnerLister, Owners};
 
-/// DaemonSets as owners of pods and revisions: a change enqueues the DaemonSet that controls the changed object, before and
-/// after the change. A change of an orphan enqueues all DaemonSets that select it: one of them adopts it.
+/// `DaemonSets` as owners of pods and revisions: a change enqueues the `DaemonSet` that controls the changed object,
+/// before and after the change. A change of an orphan enqueues all `DaemonSets` that select it: one of them adopts it.
 ///
-/// Nodes enqueue DaemonSets through a queue of their own: see `node_updates.rs`.
+/// Nodes enqueue `DaemonSets` through a queue of their own: see `node_updates.rs`.
 pub(super) fn owners<L: OwnerLister<DaemonSet>>(sets: L) -> Owners<DaemonSet, L> {
     Owners::known(sets, |set| set.selector.as_ref().ok())
 }
 
-/// A node enqueues itself if the change may concern DaemonSets: of its fields, labels and taints do.
+/// A node enqueues itself if the change may concern `DaemonSets`: of its fields, labels and taints do.
 pub(super) fn key_for_node(change: &Change<Node>) -> Option<ObjectKey> {
     let concerns = match change {
         Change::Added(_) | Change::Deleted { .. } => true,

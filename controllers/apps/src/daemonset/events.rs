@@ -1,4 +1,4 @@
-//! The events of a DaemonSet, beside the events of the creation and deletion of its pods.
+//! The events of a `DaemonSet`, beside the events of the creation and deletion of its pods.
 
 use kcm_framework::events::{Event, EventText};
 

@@ -11,7 +11,7 @@ use super::snapshot::Snapshot;
 const NAMED: usize = 3;
 
 impl Plan {
-    /// Explains the plan for a DaemonSet, and why nodes have no pod.
+    /// Explains the plan for a `DaemonSet`, and why nodes have no pod.
     pub(super) fn explain(&self, snapshot: &Snapshot<'_>) -> String {
         let status = &self.status;
         let counts = format!(

@@ -1,7 +1,8 @@
-//! DaemonSet controller: keeps one pod of each DaemonSet on every node that should run it, and rolls its pod template out.
+//! `DaemonSet` controller: keeps one pod of each `DaemonSet` on every node that should run it, and rolls its pod
+//! template out.
 //!
-//! Reads DaemonSets, Nodes, Pods and ControllerRevisions. Creates, deletes, adopts, releases and labels Pods. Creates,
-//! updates, deletes, adopts and releases ControllerRevisions. Updates the status of DaemonSets.
+//! Reads `DaemonSets`, Nodes, Pods and `ControllerRevisions`. Creates, deletes, adopts, releases and labels Pods.
+//! Creates, updates, deletes, adopts and releases `ControllerRevisions`. Updates the status of `DaemonSets`.
 //!
 //! ```text
 //! event of a node ──▶ key of the node ──▶ which daemon sets does it concern? ──┐
@@ -17,7 +18,7 @@
 //! | `manage.rs` | which pods are missing, surplus, finished, or on a node that should not run the daemon |
 //! | `rollout/` | which old pods are deleted, and which nodes get a new pod beside the old one |
 //! | `history.rs` | which revision is current, and which revisions are deleted |
-//! | `node_updates.rs` | which DaemonSets a change of a node concerns |
+//! | `node_updates.rs` | which `DaemonSets` a change of a node concerns |
 //!
 //! # Guarantees
 //! - A node should run the daemon if the template names no other node, node selector and required node affinity select it,
@@ -25,8 +26,8 @@
 //!   `NoSchedule` taint, an existing pod stays. Daemons tolerate that a node is not ready, unreachable, unschedulable or
 //!   under pressure. Daemons in the network of the node also tolerate that this network is unavailable.
 //! - The scheduler binds a pod to its node: the node affinity of the pod selects the node by name.
-//! - A node has one pod of a DaemonSet. With `maxSurge` it has an old and a new pod during a rolling update, until the new
-//!   pod is available or the old pod is not ready. Of more pods, the scheduled and oldest pod stays.
+//! - A node has one pod of a `DaemonSet`. With `maxSurge` it has an old and a new pod during a rolling update, until
+//!   the new pod is available or the old pod is not ready. Of more pods, the scheduled and oldest pod stays.
 //! - A rolling update continues if no pod is missing, surplus or finished. It never deletes an available pod if more than
 //!   `maxUnavailable` nodes would then be without one. Old pods that are not available are always replaced, and count. With
 //!   `maxSurge`, at most that many nodes have an available old pod and a new pod that is not available.
@@ -40,7 +41,7 @@
 //!
 //! # What it does not do
 //! The scheduler decides if a node has room for a pod. The pod garbage collector deletes pods on deleted nodes, and the
-//! garbage collector deletes the pods of a deleted DaemonSet. Overlapping selectors are not resolved.
+//! garbage collector deletes the pods of a deleted `DaemonSet`. Overlapping selectors are not resolved.
 //!
 //! # Differences from upstream
 //! Upstream is `pkg/controller/daemon` of Kubernetes 1.36.3. `docs/differences.md` has the differences that all controllers
@@ -51,14 +52,14 @@
 //! | With a quantity that Go keeps as a decimal, such as `100Ti`, the name of a revision ends in a hash of its data. | It ends in the hash of the Go types. | Revisions are found by their data. |
 //! | Nodes are handled in the order of their names. | They are handled in random order. | Two runs do the same. |
 //! | The pods of deleted duplicate revisions get the hash of the revision that is kept, and the reconcile ends. | All pods get it, pods of old templates too, and the reconcile continues with the old labels. | Pods of an old template would never be replaced. |
-//! | A change of labels of revisions, and a collision, end the reconcile. | The reconcile continues. | Their events enqueue the DaemonSet. |
+//! | A change of labels of revisions, and a collision, end the reconcile. | The reconcile continues. | Their events enqueue the `DaemonSet`. |
 //! | A failed pod is deleted as soon as its back-off ends. | It is deleted up to twice as late. | The key is requeued for that time. |
-//! | The DaemonSet is requeued for the time at which the next pod becomes available. | It is requeued a whole `minReadySeconds` after each reconcile. | The status is right earlier. |
-//! | A node that is deleted enqueues the DaemonSets with a pod on it. | It enqueues none. | Their status counts nodes. |
+//! | The `DaemonSet` is requeued for the time at which the next pod becomes available. | It is requeued a whole `minReadySeconds` after each reconcile. | The status is right earlier. |
+//! | A node that is deleted enqueues the `DaemonSets` with a pod on it. | It enqueues none. | Their status counts nodes. |
 //! | A change of a node concerns a pod that the scheduler has not bound to it yet. | It concerns bound pods only. | A pod that may not stay is deleted at once. |
 //! | In a rolling update with surge, pods of a node that does not exist are kept. | The update fails until they are deleted. | Other nodes are updated. |
 //! | The status is updated once in a reconcile. | It is updated a second time, from the live object, after a conflict. | A conflict is retried soon. |
-//! | An invalid selector, template or strategy is not retried until the DaemonSet changes. | It is retried. | Only a change helps. |
+//! | An invalid selector, template or strategy is not retried until the `DaemonSet` changes. | It is retried. | Only a change helps. |
 
 mod apply;
 mod backoff;

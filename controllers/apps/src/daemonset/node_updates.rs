@@ -1,7 +1,7 @@
-//! The DaemonSets that a change of a node concerns.
+//! The `DaemonSets` that a change of a node concerns.
 //!
-//! Changes of nodes are queued by node. A cluster has many nodes and some DaemonSets, and most changes of a node concern no
-//! DaemonSet. The reconcile of a DaemonSet goes through all nodes, and would be wasted.
+//! Changes of nodes are queued by node. A cluster has many nodes and some `DaemonSets`, and most changes of a node
+//! concern no `DaemonSet`. The reconcile of a `DaemonSet` goes through all nodes, and would be wasted.
 
 use kcm_framework::api::views::{DaemonSet, DaemonSetView, Node, Pod, PodTargetNode};
 use kcm_framework::api::{InternedStr, KnownView as _, ObjectKey, PartReader, Uid};
@@ -13,7 +13,7 @@ use super::gates::Gates;
 use super::placement::Placement;
 use super::pods_by_node::node_of;
 
-/// The pods of DaemonSets, by DaemonSet and node.
+/// The pods of `DaemonSets`, by `DaemonSet` and node.
 pub(super) struct DaemonPods(Index<Pod, (Uid, InternedStr)>);
 
 impl DaemonPods {
@@ -26,7 +26,7 @@ impl DaemonPods {
     }
 }
 
-/// Returns the DaemonSet and the node of a pod. A finished pod that is being deleted does not count.
+/// Returns the `DaemonSet` and the node of a pod. A finished pod that is being deleted does not count.
 fn daemon_of(pod: &Pod, targets: PartReader<PodTargetNode>) -> Option<(Uid, InternedStr)> {
     if pod.is_finished() && pod.metadata.is_terminating() {
         return None;
@@ -35,7 +35,7 @@ fn daemon_of(pod: &Pod, targets: PartReader<PodTargetNode>) -> Option<(Uid, Inte
     Some((controller.uid.clone(), node_of(pod, targets)?.into()))
 }
 
-/// Returns true if a node that changed concerns a DaemonSet: the node should run the daemon and has no pod, or it has a pod
+/// Returns true if a node that changed concerns a `DaemonSet`: the node should run the daemon and has no pod, or it has a pod
 /// that may not stay or that may be counted as misscheduled. A node that was deleted has no placement.
 ///
 /// # Upstream
@@ -48,13 +48,13 @@ pub(super) fn concerns(set: &DaemonSetView, placement: Option<Placement<'_>>, ha
     }
 }
 
-/// Enqueues the DaemonSets that a node concerns.
+/// Enqueues the `DaemonSets` that a node concerns.
 pub(super) struct NodeReconciler {
     pub(super) sets: Informer<DaemonSet>,
     pub(super) nodes: Informer<Node>,
     pub(super) pods: DaemonPods,
     pub(super) gates: Gates,
-    /// The queue of DaemonSets.
+    /// The queue of `DaemonSets`.
     pub(super) queue: Queue<ObjectKey>,
 }
 

@@ -1,4 +1,4 @@
-//! The snapshot of the pods and revisions of a DaemonSet, and all nodes, from the caches.
+//! The snapshot of the pods and revisions of a `DaemonSet`, and all nodes, from the caches.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use kcm_framework::api::views::{ControllerRevision, DaemonSet, Node, Pod};
 use kcm_framework::informers::Informer;
 use kcm_framework::ownership::{Dependents, Owner};
 
-/// The snapshot of one DaemonSet.
+/// The snapshot of one `DaemonSet`.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Observed {
     /// All nodes, by name.
     pub(super) nodes: Vec<Arc<Node>>,
-    /// The pods that the DaemonSet controls, and the orphans of its namespace that it selects.
+    /// The pods that the `DaemonSet` controls, and the orphans of its namespace that it selects.
     pub(super) pods: Vec<Arc<Pod>>,
-    /// The revisions that the DaemonSet controls, and the orphans of its namespace that it selects.
+    /// The revisions that the `DaemonSet` controls, and the orphans of its namespace that it selects.
     pub(super) revisions: Vec<Arc<ControllerRevision>>,
 }
 
@@ -30,7 +30,7 @@ impl Caches {
         Self { nodes, pods: Dependents::of(pods), revisions: Dependents::of(revisions) }
     }
 
-    /// Returns the snapshot of a DaemonSet.
+    /// Returns the snapshot of a `DaemonSet`.
     pub(super) fn observe(&self, set: &DaemonSet) -> Observed {
         let selector = set.selector.as_ref().ok();
         let mut nodes = self.nodes.list();

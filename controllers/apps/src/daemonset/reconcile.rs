@@ -23,7 +23,7 @@ use super::rollout::Limits;
 use super::snapshot::Snapshot;
 use crate::shared::revisions::RevisionData;
 
-/// Reconciles DaemonSets.
+/// Reconciles `DaemonSets`.
 pub(super) struct Reconciler {
     pub(super) caches: Caches,
     pub(super) targets: PartReader<PodTargetNode>,

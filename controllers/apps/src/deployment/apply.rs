@@ -72,7 +72,7 @@ impl Writer<'_> {
         Err(error.into())
     }
 
-    /// Reads the ReplicaSet that has the name of the new one, and counts a collision unless it can be used.
+    /// Reads the `ReplicaSet` that has the name of the new one, and counts a collision unless it can be used.
     async fn check_existing(&self, key: &ObjectKey) -> Result<StepOutcome, ReconcileError> {
         let found: ReplicaSet = self.session.api().get(const { &ReplicaSet::RESOURCE }, key).await?;
         let existing = classify_existing(self.deployment, self.selector, &found);

@@ -9,25 +9,25 @@ use kcm_framework::ownership::{Owner, OwnerLister, Owners, controller_key};
 
 use super::rollout::recreate::may_run;
 
-/// Deployments as owners of ReplicaSets: a change of a ReplicaSet enqueues the Deployment that controls it, before and after
-/// the change. A change of an orphan enqueues all Deployments that select it: one of them adopts it.
+/// Deployments as owners of `ReplicaSets`: a change of a `ReplicaSet` enqueues the Deployment that controls it, before
+/// and after the change. A change of an orphan enqueues all Deployments that select it: one of them adopts it.
 pub(super) fn owners<L: OwnerLister<Deployment>>(deployments: L) -> Owners<Deployment, L> {
     Owners::known(deployments, |deployment| deployment.selector.as_ref().ok())
 }
 
-/// Looks up ReplicaSets and their Pods.
+/// Looks up `ReplicaSets` and their Pods.
 pub(super) trait ReplicaSetLister {
     fn replica_set(&self, key: &ObjectKey) -> Option<Arc<ReplicaSet>>;
 
-    /// Returns true if the ReplicaSet has a Pod that may run.
+    /// Returns true if the `ReplicaSet` has a Pod that may run.
     fn has_running_pods(&self, set: &ReplicaSet) -> bool;
 }
 
-/// A Pod enqueues the Deployment of its ReplicaSet only for the strategy `Recreate`, and only if it was the last Pod of the
-/// ReplicaSet that may run, and finished or was deleted.
+/// A Pod enqueues the Deployment of its `ReplicaSet` only for the strategy `Recreate`, and only if it was the last Pod
+/// of the `ReplicaSet` that may run, and finished or was deleted.
 ///
-/// A recreation waits for this before it creates new Pods. In all other cases the status of the ReplicaSet enqueues the
-/// Deployment.
+/// A recreation waits for this before it creates new Pods. In all other cases the status of the `ReplicaSet` enqueues
+/// the Deployment.
 pub(super) fn key_for_pod<L: OwnerLister<Deployment>>(
     change: &Change<Pod>,
     owners: &Owners<Deployment, L>,

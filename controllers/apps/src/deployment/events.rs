@@ -8,13 +8,13 @@ use super::conditions::Reason;
 pub(super) enum DeploymentEvent {
     /// The selector is empty.
     SelectingAll,
-    /// A ReplicaSet was scaled.
+    /// A `ReplicaSet` was scaled.
     Scaled {
         name: String,
         from: i32,
         to: i32,
     },
-    /// The new ReplicaSet could not be created; the message names it and the error.
+    /// The new `ReplicaSet` could not be created; the message names it and the error.
     CreateFailed {
         message: String,
     },

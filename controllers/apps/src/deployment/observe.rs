@@ -1,4 +1,4 @@
-//! The snapshot of a Deployment, its ReplicaSets and their Pods, from the caches.
+//! The snapshot of a Deployment, its `ReplicaSets` and their Pods, from the caches.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use super::rollout::recreate::may_run;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Observed {
     pub(super) deployment: Arc<Deployment>,
-    /// The ReplicaSets that the Deployment controls, and the orphans of its namespace that it selects.
+    /// The `ReplicaSets` that the Deployment controls, and the orphans of its namespace that it selects.
     pub(super) replica_sets: Vec<Arc<ReplicaSet>>,
-    /// The phases of their Pods, with the uid of the ReplicaSet; only for the strategy `Recreate`.
+    /// The phases of their Pods, with the uid of the `ReplicaSet`; only for the strategy `Recreate`.
     pub(super) pods: Vec<(Uid, PodPhase)>,
 }
 
@@ -28,13 +28,13 @@ pub(super) struct Caches {
 }
 
 impl Caches {
-    /// Adds the indexes by owner, which the ReplicaSet controller shares.
+    /// Adds the indexes by owner, which the `ReplicaSet` controller shares.
     pub(super) fn new(replica_sets: Informer<ReplicaSet>, pods: &Informer<Pod>) -> Self {
         let (sets, pods) = (Dependents::of(&replica_sets), Dependents::of(pods));
         Self { replica_sets, sets, pods }
     }
 
-    /// Returns the ReplicaSets for the event mapping of Pods.
+    /// Returns the `ReplicaSets` for the event mapping of Pods.
     pub(super) fn cached_replica_sets(&self) -> CachedReplicaSets {
         CachedReplicaSets { replica_sets: self.replica_sets.clone(), pods: self.pods.clone() }
     }

@@ -81,7 +81,7 @@ pub(super) enum InvalidDeployment {
     /// A limit of the rolling update is neither a number nor a percentage.
     #[error("cannot resolve the limits of the rolling update")]
     Limit(#[from] InvalidLimit),
-    /// A field of the Deployment, or of a ReplicaSet, is not the object that it must be.
+    /// A field of the Deployment, or of a `ReplicaSet`, is not the object that it must be.
     #[error("cannot edit the object")]
     Edit(#[from] EditError),
 }

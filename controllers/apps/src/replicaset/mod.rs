@@ -1,6 +1,6 @@
-//! ReplicaSet controller: keeps the number of pods of each ReplicaSet at `spec.replicas`.
+//! `ReplicaSet` controller: keeps the number of pods of each `ReplicaSet` at `spec.replicas`.
 //!
-//! Reads ReplicaSets and Pods. Creates, deletes, adopts and releases Pods. Updates the status of ReplicaSets.
+//! Reads `ReplicaSets` and Pods. Creates, deletes, adopts and releases Pods. Updates the status of `ReplicaSets`.
 //!
 //! ```text
 //! event of a pod or a replica set ──event mapping──▶ key
@@ -10,18 +10,18 @@
 //! ```
 //!
 //! # Guarantees
-//! - A Pod counts if it is active (neither finished nor terminating), if the ReplicaSet controls it, by uid, and if the
-//!   selector matches it. Finished and terminating Pods are replaced at once, and are neither adopted nor released.
-//! - A Pod is adopted only after a live read in the same reconcile has shown that the ReplicaSet exists and is not being
-//!   deleted. If a claim fails, no Pod is created or deleted and the status is not updated.
+//! - A Pod counts if it is active (neither finished nor terminating), if the `ReplicaSet` controls it, by uid, and if
+//!   the selector matches it. Finished and terminating Pods are replaced at once, and are neither adopted nor released.
+//! - A Pod is adopted only after a live read in the same reconcile has shown that the `ReplicaSet` exists and is not
+//!   being deleted. If a claim fails, no Pod is created or deleted and the status is not updated.
 //! - At most 500 Pods are created or deleted in one reconcile. Creations start slowly, and end with the first batch in
-//!   which one fails. For a ReplicaSet that is being deleted, only the status is updated.
-//! - Fields of a ReplicaSet and its template that this version does not know survive every write.
+//!   which one fails. For a `ReplicaSet` that is being deleted, only the status is updated.
+//! - Fields of a `ReplicaSet` and its template that this version does not know survive every write.
 //! - The status is updated only if it changes, with the observed generation.
 //!
 //! # What it does not do
 //! A change of the template replaces no Pod: the Deployment controller rolls templates out. The garbage collector deletes
-//! the Pods of a deleted ReplicaSet. Overlapping selectors are not resolved: the first ReplicaSet that adopts a Pod
+//! the Pods of a deleted `ReplicaSet`. Overlapping selectors are not resolved: the first `ReplicaSet` that adopts a Pod
 //! controls it.
 //!
 //! # Differences from upstream
@@ -36,9 +36,9 @@
 //! | The order of deletion is total; the uid decides last. | It consists of rules for pairs, which can be circular. | The result does not depend on the order of the cache; see `shared/replicas/rank.rs`. |
 //! | If the youngest Pod is less than a millisecond old, the metric of age ratios is not observed. | It divides by zero. | A ratio to zero has no value. |
 //! | A terminating Pod that changes its owner enqueues both owners. | It enqueues the new owner only. | The old owner would wait for its next event. |
-//! | The second try to update the status checks the uid. | It does not. | A recreated ReplicaSet has a status of its own. |
+//! | The second try to update the status checks the uid. | It does not. | A recreated `ReplicaSet` has a status of its own. |
 //! | A condition that does not change keeps its unknown fields. | It is written again. | Other clients may have set them. |
-//! | A template without labels is not retried until the ReplicaSet changes. | It is retried. | Only a change helps. |
+//! | A template without labels is not retried until the `ReplicaSet` changes. | It is retried. | Only a change helps. |
 
 #[cfg(test)]
 mod tests;

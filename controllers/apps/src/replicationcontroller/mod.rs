@@ -1,13 +1,13 @@
-//! ReplicationController controller: keeps the number of pods of each ReplicationController at `spec.replicas`.
+//! `ReplicationController` controller: keeps the number of pods of each `ReplicationController` at `spec.replicas`.
 //!
-//! Reads ReplicationControllers and Pods. Creates, deletes, adopts and releases Pods. Updates the status of
-//! ReplicationControllers.
+//! Reads `ReplicationControllers` and Pods. Creates, deletes, adopts and releases Pods. Updates the status of
+//! `ReplicationControllers`.
 //!
-//! ReplicationControllers are the predecessor of ReplicaSets, and both have the same code: `shared/replicas`. The guarantees
-//! of the [ReplicaSet controller](crate::replicaset) and its differences from upstream hold here as well. The two kinds
-//! differ as follows:
+//! `ReplicationControllers` are the predecessor of `ReplicaSets`, and both have the same code: `shared/replicas`. The
+//! guarantees of the [`ReplicaSet` controller](crate::replicaset) and its differences from upstream hold here as well.
+//! The two kinds differ as follows:
 //!
-//! | | ReplicaSet | ReplicationController |
+//! | | `ReplicaSet` | `ReplicationController` |
 //! | --- | --- | --- |
 //! | `spec.selector` | It has labels and expressions. | It has labels; an empty selector selects nothing. |
 //! | `status.terminatingReplicas` | It is counted. | It does not exist. |
@@ -15,9 +15,9 @@
 //! | name of the queue | `replicaset` | `replicationmanager` |
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/replication` of Kubernetes 1.36.3, which converts ReplicationControllers to ReplicaSets and
-//! runs the ReplicaSet controller on them. Here both kinds implement one trait, and nothing is converted.
-//! `docs/differences.md` has the differences that all controllers share.
+//! Upstream is `pkg/controller/replication` of Kubernetes 1.36.3, which converts `ReplicationControllers` to
+//! `ReplicaSets` and runs the `ReplicaSet` controller on them. Here both kinds implement one trait, and nothing is
+//! converted. `docs/differences.md` has the differences that all controllers share.
 //!
 //! | here | upstream | reason |
 //! | --- | --- | --- |

@@ -24,7 +24,7 @@ use super::steps::{Deletion, Phase, Step, Which};
 use crate::shared::pod_control::SlowStart;
 use crate::shared::revisions::{Creation, RevisionData, create, delete, renumber, revision_name};
 
-/// Finds the revisions of the StatefulSet, and creates or renumbers the revision of its template.
+/// Finds the revisions of the `StatefulSet`, and creates or renumbers the revision of its template.
 pub(super) async fn apply_revisions(
     session: &Session,
     set: &StatefulSet,
@@ -76,7 +76,7 @@ pub(super) async fn delete_old_revisions(
     Ok(())
 }
 
-/// Writes the steps of one reconcile of one StatefulSet.
+/// Writes the steps of one reconcile of one `StatefulSet`.
 pub(super) struct Writer<'a> {
     pub(super) session: &'a Session,
     pub(super) set: &'a StatefulSet,

@@ -1,4 +1,4 @@
-//! Event mapping: the StatefulSets that a change enqueues.
+//! Event mapping: the `StatefulSets` that a change enqueues.
 
 use std::time::Duration;
 
@@ -12,8 +12,9 @@ pub(super) fn owners<L: OwnerLister<StatefulSet>>(sets: L) -> Owners<StatefulSet
     Owners::known(sets, |set| set.selector.as_ref().ok())
 }
 
-/// A change of a Pod enqueues the StatefulSet that controls it, before and after the change. A change of an orphan enqueues
-/// all StatefulSets that select it. A Pod that became ready enqueues its owner again when it becomes available.
+/// A change of a Pod enqueues the `StatefulSet` that controls it, before and after the change. A change of an orphan
+/// enqueues all `StatefulSets` that select it. A Pod that became ready enqueues its owner again when it becomes
+/// available.
 pub(super) fn keys_for_pod<L: OwnerLister<StatefulSet>>(
     change: &Change<Pod>,
     owners: &Owners<StatefulSet, L>,
@@ -34,8 +35,8 @@ fn when_available<L: OwnerLister<StatefulSet>>(
     Some(Enqueue::after(set.metadata.key.clone(), Duration::from_secs(period)))
 }
 
-/// The deletion of a claim enqueues the StatefulSets that select it, because a pod may wait for it. New claims have the labels
-/// of the selector.
+/// The deletion of a claim enqueues the `StatefulSets` that select it, because a pod may wait for it. New claims have
+/// the labels of the selector.
 pub(super) fn keys_for_claim<L: OwnerLister<StatefulSet>>(
     change: &Change<PersistentVolumeClaim>,
     owners: &Owners<StatefulSet, L>,

@@ -1,4 +1,4 @@
-//! The events of a StatefulSet.
+//! The events of a `StatefulSet`.
 
 use kcm_framework::events::{Event, EventText};
 
@@ -9,7 +9,7 @@ pub(super) enum Verb {
     Delete,
 }
 
-/// Events; `set` is the name of the StatefulSet, and `error` the message of a failure.
+/// Events; `set` is the name of the `StatefulSet`, and `error` the message of a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum StatefulSetEvent {
     /// A pod was created, updated or deleted.

@@ -3,7 +3,7 @@
 use super::steps::{Deletion, Plan, Step, Wait};
 
 impl Plan {
-    /// Explains the plan, and what the StatefulSet waits for.
+    /// Explains the plan, and what the `StatefulSet` waits for.
     pub(super) fn explain(&self) -> String {
         let steps: Vec<_> = self.phases.iter().flat_map(|phase| phase.pods.iter().flatten()).collect();
         let count = |of: &dyn Fn(&Step) -> bool| steps.iter().filter(|step| of(step)).count();

@@ -7,7 +7,8 @@ use kcm_framework::metrics::{Gauges, MetricError, Stability};
 use super::rollout::max_unavailable;
 use crate::shared::stale_syncs;
 
-/// The numbers of pods of each StatefulSet that are unavailable and that may be; with the gate `MaxUnavailableStatefulSet`.
+/// The numbers of pods of each `StatefulSet` that are unavailable and that may be; with the gate
+/// `MaxUnavailableStatefulSet`.
 #[derive(Debug, Clone)]
 pub(super) struct Metrics {
     max_unavailable: Gauges<3>,
@@ -45,7 +46,7 @@ impl Metrics {
         }
     }
 
-    /// Removes the metrics of a StatefulSet that does not exist any more.
+    /// Removes the metrics of a `StatefulSet` that does not exist any more.
     pub(super) fn forget(&self, set: &ObjectKey) {
         for policy in [PodManagementPolicy::OrderedReady, PodManagementPolicy::Parallel] {
             self.max_unavailable.remove(labels(set, policy));

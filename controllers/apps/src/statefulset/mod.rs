@@ -1,9 +1,9 @@
-//! StatefulSet controller: keeps pods with identities, each with its name, its number and its claims, and rolls the pod
-//! template out to them one by one.
+//! `StatefulSet` controller: keeps pods with identities, each with its name, its number and its claims, and rolls the
+//! pod template out to them one by one.
 //!
-//! Reads StatefulSets, Pods, ControllerRevisions and PersistentVolumeClaims. Creates, patches, deletes, adopts and releases
-//! Pods. Creates PersistentVolumeClaims, and updates their owner references. Creates, renumbers, deletes and adopts
-//! ControllerRevisions. Updates the status of StatefulSets.
+//! Reads `StatefulSets`, Pods, `ControllerRevisions` and `PersistentVolumeClaims`. Creates, patches, deletes, adopts
+//! and releases Pods. Creates `PersistentVolumeClaims`, and updates their owner references. Creates, renumbers, deletes
+//! and adopts `ControllerRevisions`. Updates the status of `StatefulSets`.
 //!
 //! ```text
 //! event of a stateful set, a pod or a claim ──event mapping──▶ key
@@ -18,9 +18,9 @@
 //! the rollout (`rollout.rs`).
 //!
 //! # Guarantees
-//! - An ordinal never has two pods: the name of a pod consists of the name of the StatefulSet and the ordinal.
+//! - An ordinal never has two pods: the name of a pod consists of the name of the `StatefulSet` and the ordinal.
 //! - A pod is created after its claims, and not while one of them is being deleted or belongs to an earlier pod of its name
-//!   with which the retention policy deletes it. The deletion of such a claim enqueues the StatefulSet.
+//!   with which the retention policy deletes it. The deletion of such a claim enqueues the `StatefulSet`.
 //! - In order (`OrderedReady`) a pod is created only if the pods of lower ordinals are available, surplus pods are deleted
 //!   from the highest ordinal while all other pods are available, and at most one pod is deleted in a reconcile. In
 //!   parallel, pods are created and deleted in slow-start batches.
@@ -30,7 +30,7 @@
 //! - The data of a revision has the same bytes as upstream's, and the revision has the same name: a change of controller
 //!   managers restarts no pod. See `shared/revisions`.
 //! - A revision that a pod or the status names is never deleted for the history limit.
-//! - Fields of a StatefulSet, a template or a claim that this version does not know survive every write.
+//! - Fields of a `StatefulSet`, a template or a claim that this version does not know survive every write.
 //!
 //! # What it does not do
 //! The garbage collector deletes claims; it follows their owner references. A rollout in order that waits for a pod which
@@ -48,15 +48,15 @@
 //! | A claim whose owner references change is read live. | It is taken from the cache. | The cache does not have whole claims. |
 //! | A pod is not written if only the owners of its claims change; the event is recorded. | The pod is written without changes. | Fewer writes. |
 //! | The identity of a pod is patched, with its resource version. | The whole pod is updated. | Unknown fields survive. |
-//! | The deletion of a claim enqueues the StatefulSets that select it. | It enqueues none; the creation of the pod is retried with back-off, or not at all. | A pod that waits for its claim is created at once. |
+//! | The deletion of a claim enqueues the `StatefulSets` that select it. | It enqueues none; the creation of the pod is retried with back-off, or not at all. | A pod that waits for its claim is created at once. |
 //! | A pod with a name such as `web-01` or `web-4294967296` is ignored. | It takes the place of `web-1`, and updates of it fail for ever. | Such a name belongs to no ordinal. |
 //! | `status.currentReplicas` is reduced for deleted pods of the current revision. | It is reduced for every deleted pod, also below 0, which the API server rejects. | It counts pods of the current revision. |
-//! | For a StatefulSet that is being deleted no revision is created or renumbered. | Revisions are created and renumbered as for any other. | The garbage collector deletes them. |
+//! | For a `StatefulSet` that is being deleted no revision is created or renumbered. | Revisions are created and renumbered as for any other. | The garbage collector deletes them. |
 //! | Conditions in the status survive. | They are removed. | Other clients may have set them. |
 //! | The status is updated once; a conflict requeues the key. | The update is retried from the cache up to five times. | The cache does not change meanwhile. |
 //! | One reconcile considers 5000 missing pods at most. | It considers all. | 2147483647 replicas need more memory than there is. |
 //! | A pod without a volume of a claim is patched by `$retainKeys`, and the API server rejects it. | It is updated, and the API server rejects it. | The identity is a patch. |
-//! | The metrics of a StatefulSet are removed with it. | They stay. | The metrics do not grow for ever. |
+//! | The metrics of a `StatefulSet` are removed with it. | They stay. | The metrics do not grow for ever. |
 
 mod apply;
 mod claim_work;

@@ -1,4 +1,4 @@
-//! The snapshot of the pods and the revisions of a StatefulSet, from the caches.
+//! The snapshot of the pods and the revisions of a `StatefulSet`, from the caches.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use kcm_framework::ownership::{Claims, Dependents, Owner};
 
 use super::identity::is_member;
 
-/// The snapshot of one StatefulSet.
+/// The snapshot of one `StatefulSet`.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Observed<'a> {
     set: &'a StatefulSet,
-    /// The pods that the StatefulSet controls, and the orphans of its namespace that it selects; in no order.
+    /// The pods that the `StatefulSet` controls, and the orphans of its namespace that it selects; in no order.
     pods: Vec<Arc<Pod>>,
-    /// The revisions that the StatefulSet controls, and the orphans of its namespace that it selects; in no order.
+    /// The revisions that the `StatefulSet` controls, and the orphans of its namespace that it selects; in no order.
     revisions: Vec<Arc<ControllerRevision>>,
 }
 
@@ -36,7 +36,7 @@ impl Caches {
         Self { pods: Dependents::of(pods), revisions: Dependents::of(revisions), claims }
     }
 
-    /// Returns the snapshot of a StatefulSet.
+    /// Returns the snapshot of a `StatefulSet`.
     pub(super) fn observe<'a>(&self, set: &'a StatefulSet) -> Observed<'a> {
         let (owner, selector) = (Owner::of(set), set.selector.as_ref().ok());
         let pods = self.pods.owned_or_orphaned(owner, selector);

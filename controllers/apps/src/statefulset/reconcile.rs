@@ -17,7 +17,7 @@ use super::status::{after_rollout, is_outdated, recheck_at, status};
 use super::steps::Input;
 use crate::shared::revisions::sort;
 
-/// Reconciles StatefulSets.
+/// Reconciles `StatefulSets`.
 pub(super) struct Reconciler {
     pub(super) caches: Caches,
     pub(super) volumes: PartReader<PodVolumes>,

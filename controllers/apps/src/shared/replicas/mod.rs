@@ -1,6 +1,6 @@
 //! Keeps the number of pods of an object at `spec.replicas`, for each kind of [`ReplicaOwner`].
 //!
-//! The page of the ReplicaSet controller has the guarantees and the differences from upstream.
+//! The page of the `ReplicaSet` controller has the guarantees and the differences from upstream.
 
 mod apply;
 #[cfg(feature = "bench")]

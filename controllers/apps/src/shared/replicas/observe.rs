@@ -29,7 +29,7 @@ pub(super) struct Caches<V> {
     by_template: Index<Pod, TemplateKey>,
 }
 
-/// Namespace and `pod-template-hash`, by which every ReplicaSet of a Deployment selects.
+/// Namespace and `pod-template-hash`, by which every `ReplicaSet` of a Deployment selects.
 type TemplateKey = (InternedStr, InternedStr);
 
 fn template(pod: &Pod) -> Option<TemplateKey> {

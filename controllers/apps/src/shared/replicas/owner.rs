@@ -3,7 +3,7 @@
 use kcm_framework::api::views::ReplicaSetStatus;
 use kcm_framework::api::{Document, InvalidSelector, KnownView, Labels, Selector};
 
-/// A kind of object that keeps a number of pods of one template: ReplicaSets and ReplicationControllers.
+/// A kind of object that keeps a number of pods of one template: `ReplicaSets` and `ReplicationControllers`.
 pub(crate) trait ReplicaOwner: KnownView {
     /// The name of the kind in explanations.
     const NOUN: &'static str;

@@ -1,4 +1,4 @@
-//! ControllerRevisions: the pod templates that a StatefulSet or a DaemonSet had, each with a number.
+//! `ControllerRevisions`: the pod templates that a `StatefulSet` or a `DaemonSet` had, each with a number.
 //!
 //! A rollout replaces pods of an earlier revision by pods of the last one. A rollback gives an earlier revision the highest
 //! number. The data of a revision is a patch of the owner that replaces `spec.template`.
@@ -37,8 +37,8 @@ pub(crate) use hash::{revision_hash, revision_name, safe_encode};
 pub(crate) use history::{next_revision, oldest_unused, sort};
 pub(crate) use requests::{Creation, NewRevision, create, delete, renumber};
 
-/// The label of a pod with its revision: the name of the revision for StatefulSets, its hash for DaemonSets.
+/// The label of a pod with its revision: the name of the revision for `StatefulSets`, its hash for `DaemonSets`.
 pub(crate) const POD_REVISION: &str = "controller-revision-hash";
 
-/// The label of a StatefulSet's revision with the hash of its data.
+/// The label of a `StatefulSet`'s revision with the hash of its data.
 pub(crate) const REVISION_HASH: &str = "controller.kubernetes.io/hash";
