@@ -5,8 +5,8 @@ use std::fmt;
 
 /// A decimal number, exact.
 ///
-/// Held in one form only: digits without zeros at either end, none for zero, which has no sign. So derived equality
-/// and hash are those of the value, and so is the string.
+/// Held in one form only: digits without zeros at either end, none for zero, which has no sign. Therefore numbers are
+/// equal if their strings are, and equality and hash can be derived.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Decimal {
     negative: bool,
@@ -87,7 +87,7 @@ impl Decimal {
         Self { digits: vec![1], magnitude: self.magnitude + 1, ..self }
     }
 
-    /// This, or the bound where this is farther from zero.
+    /// Returns this number, or the bound with the same sign if the number is farther from zero.
     #[must_use]
     pub(crate) fn capped(self, bound: u64) -> Self {
         let mut bound = Self::from(bound);

@@ -7,11 +7,11 @@ use std::marker::PhantomData;
 use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 
-/// Text that borrows from the input where it has no escapes, so that reading a key which is not kept allocates nothing.
+/// Text that borrows from the input if it has no escapes, so that reading a key which is not kept allocates nothing.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize)]
 pub(crate) struct Text<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 
-/// Reads a text that may be absent, borrowed where it can be: `#[serde(borrow)]` alone copies within an option.
+/// Reads a text that may be absent and borrows it if possible. `#[serde(borrow)]` alone copies within an option.
 pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cow<'de, str>>, D::Error> {
     Ok(Option::<Text<'de>>::deserialize(deserializer)?.map(|Text(text)| text))
 }

@@ -14,9 +14,9 @@ use crate::resource::Resource;
 
 /// One object as compact JSON without `metadata.managedFields`, edited in place by path.
 ///
-/// Order, number forms, escapes and repeated keys are those of the API server, byte for byte; only whitespace
-/// between tokens is gone. So an object that is read, edited and updated keeps all fields, unknown ones
-/// included. The API server keeps managed fields itself when an update has none.
+/// Order, number forms, escapes and repeated keys stay as the API server sent them, byte for byte. Only whitespace
+/// between tokens is removed. So an object that is read, edited and updated keeps all fields, unknown ones included.
+/// The API server keeps managed fields itself when an update has none.
 ///
 /// # Guarantees
 /// An edit changes the value at its path and nothing else. Of a key that occurs twice in one object the last one
@@ -48,7 +48,7 @@ pub enum EditError {
         /// The value that is not an object, as `spec.template`.
         path: String,
     },
-    /// A list was asked for where there is none.
+    /// An edit needs a list, and the value is another type.
     #[error("cannot read `{path}` of a document as a list")]
     NotAList {
         /// The value that is not a list, as `status.conditions`.
@@ -59,7 +59,7 @@ pub enum EditError {
     Value {
         /// Where the value was to go.
         path: String,
-        /// What serde says.
+        /// The error from serde.
         source: serde_json::Error,
     },
 }
@@ -84,13 +84,13 @@ impl Document {
         Self(format!(r#"{{"apiVersion":{api_version},"kind":{kind}}}"#).into_boxed_str())
     }
 
-    /// The whole document.
+    /// Returns the whole document as JSON.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The JSON at `path`; absent where a name on the way is.
+    /// Returns the JSON at `path`, or `None` if a name of the path does not exist.
     #[must_use]
     pub fn get(&self, path: &[&str]) -> Option<&str> {
         path.iter().try_fold(&*self.0, |object, name| Some(member(object, name)?.get()))
@@ -102,19 +102,18 @@ impl Document {
         serde_json::from_str(self.get(path)?).ok()
     }
 
-    /// The items of the list at `path`, each as it stands; none where the list is absent or `null`.
+    /// Returns the items of the list at `path`, unchanged. Returns no items if the list is absent or `null`.
     ///
-    /// A list that is changed is read with this and written with [`set`](Self::set), so that items that stay, stay
-    /// whole.
+    /// To change a list, read it with this and write it with [`set`](Self::set): other items keep all their fields.
     pub fn items(&self, path: &[&str]) -> Result<Vec<&RawValue>, EditError> {
         let Some(list) = self.get(path) else { return Ok(Vec::new()) };
         let items: Option<_> = serde_json::from_str(list).map_err(|_| EditError::NotAList { path: path.join(".") })?;
         Ok(items.unwrap_or_default())
     }
 
-    /// All annotations, sorted by key; none where they are not a map of text.
+    /// Returns all annotations, sorted by key. Returns none if they are not a map of strings.
     ///
-    /// Reads the whole document: a controller that needs many of them asks once.
+    /// Reads the whole document. A controller that needs several annotations should call this once.
     #[must_use]
     pub fn annotations(&self) -> BTreeMap<Cow<'_, str>, Cow<'_, str>> {
         let annotations: Option<BTreeMap<Text<'_>, Option<Text<'_>>>> =
@@ -130,7 +129,7 @@ impl Document {
         self.edit(path, Some(&value))
     }
 
-    /// Takes away the member at `path`; nothing happens where it is not there.
+    /// Removes the member at `path`. Does nothing if it does not exist.
     pub fn remove(&mut self, path: &[&str]) -> Result<(), EditError> {
         if self.get(path).is_some() { self.edit(path, None) } else { Ok(()) }
     }
@@ -274,7 +273,7 @@ fn end_of_string(bytes: &[u8], open: usize) -> usize {
     bytes.len()
 }
 
-/// Whether a key, as written, means this name.
+/// Returns `true` if the key, with its quotes and escapes, means this name.
 fn is_named(key: &RawValue, name: &str) -> bool {
     let key = key.get();
     if key.contains('\\') {

@@ -17,9 +17,9 @@ use crate::view::{KnownView, View};
 /// Reads as the view; a write clones the document, edits it and puts it back.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Documented<V> {
-    /// What decisions read.
+    /// The fields that decisions read.
     pub view: V,
-    /// What is put back.
+    /// The JSON of the object, which is edited and written back.
     pub document: Document,
 }
 
@@ -30,13 +30,13 @@ impl<V> Documented<V> {
         self.document.raw(path)
     }
 
-    /// The value of an annotation, also of one that the view does not keep; costs a read of the whole document.
+    /// Returns the value of an annotation, even of an annotation that the view does not keep. Reads the whole document.
     #[must_use]
     pub fn annotation(&self, key: &str) -> Option<Cow<'_, str>> {
         self.document.annotations().remove(key)
     }
 
-    /// The pod template as it stands: `spec.template`, where every kind that makes pods has it.
+    /// Returns the JSON of the pod template, `spec.template`, which every kind that creates pods has.
     #[must_use]
     pub fn template(&self) -> Option<&RawValue> {
         self.raw(&["spec", "template"])

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 /// A count, or a percentage of a total.
 ///
-/// Text that is no percentage is kept: it is an error where it is used, not where it is read.
+/// Text that is not a percentage is kept. Using it is an error, reading it is not.
 ///
 /// # Upstream
 /// `intstr.IntOrString`.
@@ -30,7 +30,7 @@ pub enum Rounding {
     Down,
 }
 
-/// Text that stands where a count or a percentage belongs.
+/// Text in place of a count or a percentage.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is neither an integer nor a percentage")]
 pub struct InvalidPercent {

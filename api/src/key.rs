@@ -43,7 +43,7 @@ impl ObjectKey {
         self.namespace.as_ref()
     }
 
-    /// The name.
+    /// Returns the name of the object.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -97,7 +97,7 @@ impl PartialOrd for Uid {
 }
 
 impl Uid {
-    /// Whether it is unset: the empty string.
+    /// Returns `true` if the uid is unset: the empty string.
     #[must_use]
     pub fn is_unset(&self) -> bool {
         matches!(&self.0, Repr::Text(text) if text.is_empty())

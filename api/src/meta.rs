@@ -21,13 +21,13 @@ use crate::version::ResourceVersion;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Meta {
-    /// Namespace and name.
+    /// Namespace and name of the object.
     pub key: ObjectKey,
     /// Identity over the object's whole life.
     pub uid: Uid,
     /// Version of this state of the object.
     pub resource_version: ResourceVersion,
-    /// Count of changes to the desired state; 0 where the kind does not count them.
+    /// Number of changes to the desired state; 0 if the kind does not count them.
     pub generation: i64,
     /// When the API server made the object.
     pub creation_timestamp: Option<Timestamp>,
@@ -62,7 +62,7 @@ impl Meta {
         Field::strings(14, "finalizers"),
     ];
 
-    /// Whether the object is being deleted.
+    /// Returns `true` if the object is being deleted.
     #[must_use]
     pub const fn is_terminating(&self) -> bool {
         self.deletion_timestamp.is_some()
@@ -74,7 +74,7 @@ impl Meta {
         self.owner_references.iter().find(|owner| owner.controller)
     }
 
-    /// Whether this object is controlled by the object with that uid.
+    /// Returns `true` if this object is controlled by the object with that uid.
     #[must_use]
     pub fn is_controlled_by(&self, uid: &Uid) -> bool {
         self.controller().is_some_and(|owner| owner.uid == *uid)

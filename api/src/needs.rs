@@ -1,7 +1,7 @@
-//! What controllers need of a view beyond its fields: parts, and annotations.
+//! The needs of controllers beyond the fields of a view: parts and annotations.
 //!
 //! A pod is kept in half a kilobyte because few of its fields are kept. Another controller's fields are a [`Part`]: it
-//! is decoded where a controller that is enabled has declared the [`Need`], and costs nothing elsewhere.
+//! is decoded only if an enabled controller has declared the [`Need`], and costs nothing otherwise.
 //!
 //! ```
 //! use kcm_api::views::{Pod, PodVolumes};
@@ -30,14 +30,14 @@ use crate::annotations::keeping_needed;
 use crate::intern::Interner;
 use crate::view::View;
 
-/// A part of a view: fields that are decoded where a controller needs them.
+/// A part of a view: fields that are decoded only if a controller needs them.
 ///
 /// Declared with [`message!`](crate::message!), and named in `parts:` of the [`view!`](crate::view!).
 pub trait Part: PartialEq + Send + Sync + Sized + 'static {
     /// The view that it is a part of.
     type View: View;
 
-    /// The part of `view`; absent where it is empty or was not decoded.
+    /// Returns the part of `view`, or `None` if it is empty or was not decoded.
     #[doc(hidden)]
     fn find(view: &Self::View) -> Option<&Self>;
 
@@ -116,7 +116,7 @@ impl Needs {
         Err(UndeclaredPart { part: last_segment(std::any::type_name::<P>()), view })
     }
 
-    /// Whether all of `others` are among these.
+    /// Returns `true` if these needs include all of `others`.
     #[must_use]
     pub fn include(&self, others: &[Need]) -> bool {
         others.iter().all(|other| self.0.iter().any(|need| need.is(other)))
@@ -147,7 +147,7 @@ impl Needs {
 pub struct PartReader<P>(PhantomData<fn() -> P>);
 
 impl<P: Part> PartReader<P> {
-    /// The part of an object from the informers, or of one that was decoded without a [`DecodeContext`].
+    /// Returns the part of an object from an informer, or of an object that was decoded without a [`DecodeContext`].
     #[must_use]
     pub fn of(self, view: &P::View) -> &P {
         P::find(view).unwrap_or_else(|| P::empty())
@@ -188,7 +188,7 @@ thread_local! {
 
 /// How the objects of an informer are decoded: with which parts and annotations, and with strings from which interner.
 ///
-/// What is decoded outside of any context has all parts.
+/// An object that is decoded outside of any context has all parts.
 pub struct DecodeContext {
     interner: Arc<Interner>,
     view: TypeId,
@@ -227,7 +227,7 @@ impl fmt::Debug for DecodeContext {
     }
 }
 
-/// Whether that part is decoded here.
+/// Returns `true` if this part is decoded in the current context.
 pub(crate) fn is_decoded<P: Part>() -> bool {
     CONTEXT.with_borrow(|context| {
         context.as_ref().is_none_or(|context| {

@@ -88,7 +88,8 @@ fn scale(suffix: &str) -> Option<Scale> {
 }
 
 impl Quantity {
-    /// The amount as a whole number, rounded away from zero; the nearest that 64 bits hold where it is beyond them.
+    /// Returns the amount as a whole number, rounded away from zero. An amount beyond 64 bits becomes the nearest
+    /// number that fits.
     ///
     /// # Upstream
     /// `Quantity.Value`.

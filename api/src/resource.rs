@@ -1,4 +1,4 @@
-//! Resources: what the API server calls a kind, and where it is served.
+//! Resources: the API server's name of a kind, and its path.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -59,7 +59,7 @@ impl Resource {
         if self.group.is_empty() { self.version.to_string() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// Path of the collection, of one namespace where one is given: `/apis/apps/v1/namespaces/a/replicasets`.
+    /// Path of the collection, within a namespace if one is given: `/apis/apps/v1/namespaces/a/replicasets`.
     #[must_use]
     pub fn collection_path(&self, namespace: Option<&str>) -> String {
         let root = if self.group.is_empty() {

@@ -25,7 +25,7 @@ pub mod optional_seconds {
     use jiff::Timestamp;
     use serde::{Deserialize, Deserializer, Serializer};
 
-    /// Writes whole seconds.
+    /// Writes the time in whole seconds.
     pub fn serialize<S: Serializer>(time: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
         match time {
             Some(time) => serializer.serialize_str(&super::format_seconds(*time)),

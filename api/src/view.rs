@@ -1,4 +1,4 @@
-//! What a cache can hold.
+//! The views that a cache can hold.
 
 use std::any::TypeId;
 
@@ -16,11 +16,11 @@ use crate::resource::Resource;
 /// Implemented by the slim views of this crate, by [`Documented`](crate::Documented) for kinds that are put
 /// whole, by [`PartialObjectMeta`] for kinds known only at run time, and by [`Typed`] for any type that serde reads.
 pub trait View: Send + Sync + Sized + 'static {
-    /// Whether the API server is asked for metadata alone.
+    /// `true` if the API server is asked for metadata alone.
     const METADATA_ONLY: bool = false;
 
-    /// Whether the API server is asked for protobuf, where it has that: it then is what
-    /// [`decode_protobuf`](Self::decode_protobuf) is given.
+    /// `true` if the API server is asked for protobuf. If it serves protobuf, objects are decoded with
+    /// [`decode_protobuf`](Self::decode_protobuf).
     const READS_PROTOBUF: bool = false;
 
     /// The view of which [`Need`](crate::Need)s are declared.
@@ -37,7 +37,7 @@ pub trait View: Send + Sync + Sized + 'static {
     /// Decodes one object from its message, without the envelope.
     ///
     /// # Errors
-    /// Also where the view does not read protobuf.
+    /// Fails if the message is malformed, or if the view does not read protobuf.
     fn decode_protobuf(message: &[u8]) -> Result<Self, DecodeError> {
         let _ = message;
         Err(Malformed::Refused("this view does not read protobuf".to_owned()).into())
@@ -91,7 +91,7 @@ impl View for PartialObjectMeta {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Typed<T> {
     meta: Meta,
-    /// The object.
+    /// The object as its own type.
     pub object: T,
 }
 

@@ -36,7 +36,7 @@ fn object(kind: &str, rest: Value) -> String {
     object.to_string()
 }
 
-/// What quotas read beside pods.
+/// Objects that quotas read beside pods.
 fn charged() -> [String; 4] {
     let namespace = json!({ "spec": { "finalizers": ["kubernetes"] }, "status": { "phase": "Active" } });
     let service = json!({ "spec": {

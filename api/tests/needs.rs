@@ -1,4 +1,4 @@
-//! Parts and annotations: decoded where a controller needs them, and nowhere else.
+//! Parts and annotations: decoded only if a controller needs them.
 
 use std::sync::Arc;
 

@@ -83,7 +83,7 @@ impl<'de, S: Slots> Visitor<'de> for Walk<'_, S> {
     }
 }
 
-/// The name of a field, read as the field; absent where it is not declared.
+/// The declared field with the name of a key; `None` for a field that is not declared.
 struct Key(&'static Message);
 
 impl<'de> DeserializeSeed<'de> for Key {
@@ -160,7 +160,7 @@ pub fn no_slot<'de, D: Deserializer<'de>>(value: D) -> Result<(), D::Error> {
 /// An object in one of both forms.
 #[derive(Debug, Clone, Copy)]
 pub enum Object<'a> {
-    /// Its JSON.
+    /// The value as JSON text.
     Json(&'a str),
     /// Its message, without the envelope.
     Protobuf(&'a [u8]),
@@ -175,7 +175,7 @@ impl Object<'_> {
         }
     }
 
-    /// Decodes a part where a controller needs it; absent where nothing of it is set.
+    /// Decodes a part if a controller needs it. Returns `None` if no field of it is set.
     ///
     /// The object is read once more for each part. In protobuf that costs little, since what is skipped is not looked
     /// at.

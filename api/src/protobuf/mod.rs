@@ -49,13 +49,13 @@ pub(crate) enum Slot {
 /// How a field is encoded.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
-    /// A string.
+    /// A string of UTF-8 text.
     Text,
     /// An integer of any width, not one of `sint`.
     Integer,
-    /// A boolean.
+    /// A boolean, encoded as a number.
     Flag,
-    /// A `metav1.Time`; read as a string of RFC 3339, or as `null` where it is not set.
+    /// A `metav1.Time`; read as a string of RFC 3339, or as `null` if it is not set.
     Time,
     /// Bytes, borrowed from the message.
     Bytes,
@@ -63,7 +63,7 @@ pub enum Kind {
     IntOrString,
     /// A `resource.Quantity`; read as its string.
     Quantity,
-    /// A message.
+    /// A message with these fields.
     One(&'static Message),
     /// A list: strings, bytes or messages.
     List(&'static Kind),
@@ -90,7 +90,7 @@ impl Field {
         Self { number, name, kind: Kind::One(message), slot: Slot::Section }
     }
 
-    /// A string.
+    /// Declares a field that is a string.
     #[must_use]
     pub const fn text(number: u32, name: &'static str) -> Self {
         Self::new(number, name, Kind::Text)
@@ -102,13 +102,13 @@ impl Field {
         Self::new(number, name, Kind::Integer)
     }
 
-    /// A boolean.
+    /// Declares a field that is a boolean.
     #[must_use]
     pub const fn flag(number: u32, name: &'static str) -> Self {
         Self::new(number, name, Kind::Flag)
     }
 
-    /// A `metav1.Time`; read as a string of RFC 3339, or as `null` where it is not set.
+    /// Declares a `metav1.Time`; read as a string of RFC 3339, or as `null` if it is not set.
     #[must_use]
     pub const fn time(number: u32, name: &'static str) -> Self {
         Self::new(number, name, Kind::Time)

@@ -1,4 +1,4 @@
-//! Controller revisions.
+//! The view of a ControllerRevision.
 
 use serde_json::value::RawValue;
 
@@ -9,7 +9,7 @@ use crate::resource::Resource;
 pub type ControllerRevision = Documented<ControllerRevisionView>;
 
 crate::view! {
-    /// What decisions read of a controller revision beside its data.
+    /// Fields of a ControllerRevision that decisions read, without its data.
     pub struct ControllerRevisionView {
         resource: Resource::namespaced("apps", "v1", "controllerrevisions", "ControllerRevision");
 

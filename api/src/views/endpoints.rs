@@ -1,4 +1,4 @@
-//! Endpoints.
+//! The view of an Endpoints object.
 
 use crate::documented::Documented;
 use crate::resource::Resource;
@@ -7,7 +7,7 @@ use crate::resource::Resource;
 pub type Endpoints = Documented<EndpointsView>;
 
 crate::view! {
-    /// What event mapping reads of endpoints: their metadata.
+    /// Metadata of an Endpoints object, which event mapping reads.
     pub struct EndpointsView {
         resource: Resource::namespaced("", "v1", "endpoints", "Endpoints");
     }

@@ -1,4 +1,4 @@
-//! What holds for every declared view, from its declaration alone.
+//! Rules that hold for every declared view, tested from its declaration alone.
 
 mod other_kinds;
 mod sample;
@@ -122,7 +122,7 @@ fn every_view_reads_the_same_from_json_and_protobuf_with_upstreams_names_and_num
     ];
     assert!(different.iter().all(|count| *count > 100), "samples must differ: {different:?}");
 
-    // Which fails where a view, or a part, is missing above.
+    // Fails if a view or a part is missing above.
     let views = concat!(env!("CARGO_MANIFEST_DIR"), "/src/views");
     let files = fs::read_dir(views).unwrap().map(|file| fs::read_to_string(file.unwrap().path()).unwrap());
     let parts = |file: &str| {
