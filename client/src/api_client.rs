@@ -41,13 +41,13 @@ const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=met
 ///
 /// # Guarantees
 /// - Each request waits for the rate limiter of the identity, in order, before its time begins to count.
-/// - A request that is answered 429 or 5xx with a `Retry-After` in seconds is repeated after that time, up to ten times,
-///   through the rate limiter, while the time of the first attempt lasts. The 429 of an eviction is returned: it says
-///   that a disruption budget does not allow it.
+/// - A request whose response is 429 or 5xx with a `Retry-After` in seconds is repeated after that time, up to ten
+///   times, through the rate limiter, while the time of the first attempt lasts. The 429 of an eviction is returned: it
+///   says that a disruption budget does not allow it.
 /// - After [`ApiError::deadline`] a failed write can no longer take effect.
 ///
 /// # Upstream
-/// client-go repeats the same answers as often. It does not bound the time where the caller does not.
+/// client-go repeats requests after the same responses, as often. It does not limit the time unless the caller does.
 ///
 /// # Cancellation
 /// A dropped write may or may not have taken effect.
@@ -145,10 +145,10 @@ impl ApiClient {
         self.send_once(Call::patch(resource, key, subresource, patch)).await
     }
 
-    /// Deletes an object; an object that does not exist is no error.
+    /// Deletes an object. An object that does not exist is no error.
     ///
     /// # Errors
-    /// [`ApiError::is_conflict`] where a precondition does not hold.
+    /// [`ApiError::is_conflict`] if a precondition does not hold.
     pub async fn delete(
         &self,
         resource: &Resource,
@@ -162,8 +162,8 @@ impl ApiClient {
     /// Evicts a pod, as its disruption budgets allow; a pod that does not exist is no error.
     ///
     /// # Errors
-    /// [`ApiError::is_too_many_requests`] where a disruption budget does not allow it now,
-    /// [`ApiError::is_conflict`] where a precondition does not hold.
+    /// [`ApiError::is_too_many_requests`] if a disruption budget does not allow it now, [`ApiError::is_conflict`] if a
+    /// precondition does not hold.
     pub async fn evict(
         &self,
         resource: &Resource,
@@ -216,7 +216,7 @@ impl ApiClient {
         }
     }
 
-    /// Reads one object.
+    /// Reads one object from the API server.
     pub async fn get<V: View>(&self, resource: &Resource, key: &ObjectKey) -> Result<V, ApiError> {
         let target = Target::object(resource, key, Subresource::None);
         let describe = || target.describe("get");
@@ -250,7 +250,7 @@ impl ApiClient {
     /// Updates the scale of an object of any kind that has one.
     ///
     /// # Errors
-    /// [`ApiError::is_conflict`] where `scale` carries another uid or resource version than the object.
+    /// [`ApiError::is_conflict`] if the uid or resource version in `scale` differs from the object's.
     pub async fn put_scale(&self, resource: &Resource, key: &ObjectKey, scale: &Scale) -> Result<Written, ApiError> {
         self.put(resource, key, Subresource::Scale, scale.payload(key)).await
     }
@@ -275,11 +275,11 @@ impl ApiClient {
         self.read(path.to_owned(), accept, &|| format!("get {path}")).await
     }
 
-    /// Reads a path of a server that is not trusted, such as an aggregated API: a response of more than `limit` bytes is
-    /// given up, and what was read of it dropped.
+    /// Reads a path of a server that is not trusted, such as an aggregated API: a response of more than `limit` bytes
+    /// is an error, and the bytes read so far are dropped.
     ///
     /// # Errors
-    /// [`Cause::TooLarge`] besides those of all requests.
+    /// [`Cause::TooLarge`], besides the errors of all requests.
     pub async fn get_path_within(&self, path: &str, accept: &'static str, limit: usize) -> Result<Bytes, ApiError> {
         let describe = || format!("get {path}");
         let path = path.to_owned();

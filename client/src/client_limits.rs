@@ -34,7 +34,7 @@ pub enum ClientLimits {
 }
 
 impl ClientLimits {
-    /// The limits, where `settings` are those of the settings.
+    /// Returns the limits in numbers. `settings` are the limits of the settings.
     ///
     /// A rate or a burst of 0 and a negative rate keep their meaning, as in client-go.
     #[must_use]

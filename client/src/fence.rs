@@ -51,7 +51,7 @@ impl Fence {
         self.state.until.store(CLOSED, Ordering::SeqCst);
     }
 
-    /// Sends writes again.
+    /// Sends all writes again, without a limit.
     pub fn open(&self) {
         self.state.until.store(OPEN, Ordering::SeqCst);
     }
@@ -61,7 +61,7 @@ impl Fence {
         self.state.until.store(self.nanoseconds(time), Ordering::SeqCst);
     }
 
-    /// Whether writes are held back.
+    /// Returns `true` if writes are held back.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.until() <= Instant::now()

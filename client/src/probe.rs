@@ -138,7 +138,7 @@ impl Unreachable {
 /// Requests `/healthz` once a second until the API server is healthy, for at most `patience`.
 ///
 /// # Errors
-/// The reason of the last failure; at once where waiting cannot help.
+/// The reason of the last failure; at once if waiting cannot help.
 ///
 /// # Upstream
 /// `WaitForAPIServer`, with a patience of 10 s.

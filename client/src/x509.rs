@@ -13,9 +13,9 @@ const VERSION: u8 = 0xa0;
 /// The time for which a certificate is valid, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Validity {
-    /// The begin.
+    /// First moment at which the certificate is valid.
     pub not_before: Timestamp,
-    /// The end.
+    /// Last moment at which the certificate is valid.
     pub not_after: Timestamp,
 }
 

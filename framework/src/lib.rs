@@ -36,9 +36,9 @@
 //!   controller and loop.
 //! - **Order.** Informers start after every `InitFunc` has run; no loop takes a key before the caches that it reads
 //!   have synced; the loops are the first to stop.
-//! - **Only what is read is decoded.** A part of a view is decoded where an enabled controller
-//!   [needs](ControllerDescriptor::needs) it, and read through [`ControllerContext::part`] alone, which is an error at
-//!   start where the need is not declared.
+//! - **Only what is read is decoded.** A part of a view is decoded if an enabled controller
+//!   [needs](ControllerDescriptor::needs) it. It is read through [`ControllerContext::part`] only, which fails at start
+//!   if the need is not declared.
 //!
 //! `tests/guarantees/` holds each of them, one test a claim.
 //!

@@ -17,7 +17,7 @@ use crate::metrics::Metrics;
 pub struct TaskPanics {
     /// The name of the task.
     pub task: &'static str,
-    /// How often it has panicked.
+    /// Number of panics of the task.
     pub count: u64,
     /// The message of the last panic.
     pub last: String,

@@ -35,7 +35,7 @@ impl Backoff {
         delay
     }
 
-    /// Starts over.
+    /// Starts again with the shortest delay.
     pub const fn reset(&mut self) {
         self.next = self.initial;
     }

@@ -25,7 +25,7 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// All kinds.
+    /// All types of watch events.
     pub const ALL: [Self; 5] = [Self::Added, Self::Modified, Self::Deleted, Self::Bookmark, Self::Error];
 
     /// The type in the API.
@@ -41,7 +41,7 @@ impl EventKind {
     }
 }
 
-/// An encoded object.
+/// An object in one of the encodings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Object<'a> {
     /// JSON.
@@ -89,7 +89,7 @@ fn unreadable(malformed: Malformed) -> serde_json::Error {
 pub struct Event<'a> {
     /// The type of the event.
     pub kind: EventKind,
-    /// The encoded object.
+    /// The object, not decoded yet.
     pub object: Object<'a>,
 }
 

@@ -10,9 +10,9 @@ use kcm_api::{Meta, ObjectKey, Selector};
 /// [`MultiNamespaceInformer`](crate::MultiNamespaceInformer) reads as one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct ListOptions {
-    /// The namespace.
+    /// Name of the namespace; `None` for all namespaces.
     pub namespace: Option<String>,
-    /// The label selector.
+    /// The label selector; `None` for all objects.
     pub label_selector: Option<Selector>,
     /// The field selector, for example `spec.nodeName=a`.
     pub field_selector: Option<String>,
@@ -25,7 +25,7 @@ impl ListOptions {
         Self { namespace: Some(namespace.into()), ..Self::default() }
     }
 
-    /// Whether these options select objects of the namespace of that key.
+    /// Returns `true` if these options select objects of the namespace of that key.
     #[must_use]
     pub fn cover_namespace_of(&self, key: &ObjectKey) -> bool {
         self.namespace.as_deref().is_none_or(|wanted| key.namespace() == Some(wanted))
@@ -36,8 +36,8 @@ impl ListOptions {
         matches!((&self.namespace, &others.namespace), (Some(one), Some(other)) if one != other)
     }
 
-    /// Whether an object with that metadata matches these options; `None` where the metadata do not decide that, as for
-    /// field selectors on other fields than name and namespace.
+    /// Returns `true` if an object with that metadata matches these options. `None` if the metadata do not decide that,
+    /// for example if a field selector has other fields than name and namespace.
     #[must_use]
     pub fn covers(&self, meta: &Meta) -> Option<bool> {
         let decided = self.cover_namespace_of(&meta.key)

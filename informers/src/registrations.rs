@@ -21,7 +21,7 @@ struct Registered {
 }
 
 impl Registrations {
-    /// No registrations.
+    /// Returns an empty set of registrations.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

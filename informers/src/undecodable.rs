@@ -11,26 +11,26 @@ use parking_lot::RwLock;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct UndecodableObject {
-    /// Namespace and name.
+    /// Namespace and name of the object.
     pub key: ObjectKey,
-    /// The uid; unset where it cannot be read either.
+    /// The uid; unset if it cannot be read either.
     pub uid: Uid,
-    /// The resource version; unset where it cannot be read either.
+    /// The resource version; unset if it cannot be read either.
     pub resource_version: ResourceVersion,
-    /// The metadata; absent where it cannot be decoded either.
+    /// The metadata; `None` if they cannot be decoded either.
     pub meta: Option<Meta>,
     /// Why the object cannot be decoded.
     pub error: String,
 }
 
 impl UndecodableObject {
-    /// Whether the object is being deleted, as far as its metadata can be decoded.
+    /// Returns `true` if the object is being deleted, as far as its metadata can be decoded.
     #[must_use]
     pub fn is_terminating(&self) -> bool {
         self.meta.as_ref().is_some_and(Meta::is_terminating)
     }
 
-    /// Whether its metadata names the object with that uid as its controller.
+    /// Returns `true` if its metadata names the object with that uid as its controller.
     #[must_use]
     pub fn is_controlled_by(&self, owner: &Uid) -> bool {
         self.meta.as_ref().is_some_and(|meta| meta.is_controlled_by(owner))

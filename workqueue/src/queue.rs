@@ -42,7 +42,7 @@ struct Inner<K> {
 }
 
 impl<K: Clone + Eq + Hash> Queue<K> {
-    /// An empty queue.
+    /// Creates an empty queue with these options.
     #[must_use]
     pub fn new(options: QueueOptions) -> Self {
         let state = Mutex::new(State::new(options.limits, options.ageing));
@@ -174,7 +174,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
 }
 
 impl<K: Clone + Eq + Hash> Queue<K> {
-    /// How many keys are ready to be handed out.
+    /// Number of keys that are ready to be handed out.
     #[must_use]
     pub fn len(&self) -> usize {
         self.with(|state, now| {
@@ -183,13 +183,13 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         })
     }
 
-    /// Whether no key is ready to be handed out.
+    /// Returns `true` if no key is ready to be handed out.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How often a key has failed since it was last forgotten.
+    /// Number of failures of a key since it was last forgotten.
     #[must_use]
     pub fn failures(&self, key: &K) -> u32 {
         self.with(|state, _| state.failures(key))
@@ -201,8 +201,9 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.with(|state, now| state.unfinished_work(now))
     }
 
-    /// The key with which the queue makes no progress, and for how long it has made none: one that has been processing for
-    /// `least`; else, where no key was handed out for `least`, one that has been ready for so long. The longest of them.
+    /// Returns the key with which the queue makes no progress, and for how long. It is the key that has been processing
+    /// for longest, if that is at least `least`. Else, if no key was handed out for `least`, it is the key that has
+    /// been ready for longest, if that is at least `least`.
     #[must_use]
     pub fn stalled(&self, least: Duration) -> Option<Held<K>> {
         self.with(|state, now| {

@@ -60,14 +60,14 @@ impl Attempts {
         }
     }
 
-    /// Repeats the request also when a connection breaks, where that is safe.
+    /// Repeats the request also when a connection breaks, if that is safe.
     #[must_use]
     pub const fn reconnecting(mut self) -> Self {
         self.may_reconnect = true;
         self
     }
 
-    /// Whether an attempt before the last may have taken effect.
+    /// Returns `true` if an attempt before the last may have taken effect.
     #[must_use]
     pub const fn was_lost(&self) -> bool {
         self.was_lost
@@ -83,7 +83,7 @@ impl Attempts {
         self.until
     }
 
-    /// Until when the request may take effect, where that is open.
+    /// Time until which the request may take effect, if its outcome is unknown.
     #[must_use]
     pub const fn outcome(&self) -> WriteOutcome {
         match (self.in_progress, self.open_until) {

@@ -118,7 +118,7 @@ impl<'a> Call<'a> {
         self.target.subresource()
     }
 
-    /// Whether the response is the object itself, and not a subresource such as its scale.
+    /// Returns `true` if the response is the object itself, and not a subresource such as its scale.
     #[must_use]
     pub const fn is_of_object(&self) -> bool {
         self.target.is_of_object()

@@ -83,7 +83,7 @@ impl ApiError {
         self
     }
 
-    /// Takes the mark back: what took the name is another object than that of the earlier attempt.
+    /// Clears the record of a lost response: the name belongs to an object that the earlier attempt did not create.
     #[must_use]
     pub const fn without_lost_response(mut self) -> Self {
         self.follows_lost_response = false;
@@ -102,7 +102,7 @@ impl ApiError {
         if let Cause::Status(status) = &self.cause { Some(status) } else { None }
     }
 
-    /// The failure in one line, without the request: the message of the server where there is one.
+    /// The failure in one line, without the request: the message of the server, if there is one.
     ///
     /// Upstream prints such errors this way, for example in events.
     #[must_use]
@@ -132,7 +132,7 @@ impl ApiError {
         }
     }
 
-    /// Whether a write that failed like this may have taken effect nevertheless.
+    /// Returns `true` if a write that failed like this may have taken effect nevertheless.
     ///
     /// True unless it certainly has not: a broken connection, a timeout, an undecodable response and an error of the
     /// server (5xx, which does not tell what its storage did) count as lost responses, but not the failure of an
@@ -150,13 +150,13 @@ impl ApiError {
         }
     }
 
-    /// Whether the API server could not call an admission webhook, so that it refused the write.
+    /// Returns `true` if the API server refused the write because it could not call an admission webhook.
     #[must_use]
     pub fn is_failed_webhook(&self) -> bool {
         self.status().is_some_and(is_failed_webhook)
     }
 
-    /// Whether the connection failed or broke.
+    /// Returns `true` if the connection failed or broke.
     #[must_use]
     pub const fn is_connection_failure(&self) -> bool {
         matches!(self.cause, Cause::Transport(_) | Cause::NotSent(_))
@@ -175,34 +175,34 @@ impl ApiError {
         (seconds > 0).then(|| Duration::from_secs(seconds))
     }
 
-    /// Whether the namespace of the object is being deleted, so that no object can be created in it.
+    /// Returns `true` if the namespace of the object is terminating, so that no object can be created in it.
     #[must_use]
     pub fn is_namespace_terminating(&self) -> bool {
         self.status().is_some_and(|status| status.code == 403 && status.has_cause(NAMESPACE_TERMINATING))
     }
 
-    /// Whether an object of that name exists already.
+    /// Returns `true` if an object of that name exists already.
     #[must_use]
     pub fn is_already_exists(&self) -> bool {
         self.has_reason("AlreadyExists") && !self.follows_lost_response
     }
 
-    /// Whether an object of that name exists, in all likelihood created by this request: the response of an earlier
-    /// attempt was lost, and its repetition was refused because the name is taken.
+    /// Returns `true` if an object of that name exists, in all likelihood created by this request: the response of an
+    /// earlier attempt was lost, and its repetition was refused because the name is taken.
     ///
-    /// Where the name was generated for this object, treat it as created, and do not try another name.
+    /// If the name was generated for this object, treat the object as created, and do not try another name.
     #[must_use]
     pub fn is_probably_created(&self) -> bool {
         self.has_reason("AlreadyExists") && self.follows_lost_response
     }
 
-    /// Whether the object, or its resource, does not exist.
+    /// Returns `true` if the object, or its resource, does not exist.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         self.has_code(404)
     }
 
-    /// Whether the object has changed meanwhile, or a precondition fails.
+    /// Returns `true` if the object has changed meanwhile, or a precondition fails.
     #[must_use]
     pub fn is_conflict(&self) -> bool {
         self.has_reason("Conflict")
@@ -224,28 +224,28 @@ impl ApiError {
             || self.is_invalid() && status.message.contains("metadata.uid: ")
     }
 
-    /// Whether the object is invalid.
+    /// Returns `true` if the object is invalid.
     #[must_use]
     pub fn is_invalid(&self) -> bool {
         self.has_reason("Invalid")
     }
 
-    /// Whether the request is forbidden, by authorization or admission (quota, policies).
+    /// Returns `true` if authorization or admission (quota, policies) forbids the request.
     #[must_use]
     pub fn is_forbidden(&self) -> bool {
         self.has_code(403)
     }
 
-    /// Whether the server limits requests.
+    /// Returns `true` if the server limits requests.
     #[must_use]
     pub fn is_too_many_requests(&self) -> bool {
         self.has_code(429)
     }
 
-    /// Whether the request timed out, in the server or here.
+    /// Returns `true` if the request timed out, in the server or here.
     ///
     /// # Upstream
-    /// Status reason `Timeout`, which the API server also gives where it has created the object and its response was
+    /// Status reason `Timeout`. The API server also returns it if it has created the object and its own response was
     /// lost.
     #[must_use]
     pub fn is_timeout(&self) -> bool {

@@ -17,7 +17,7 @@ impl Payload {
         Self(serde_json::to_vec(value).map(Bytes::from))
     }
 
-    /// The body as text; absent where the value cannot be serialized.
+    /// The body as text; `None` if the value cannot be serialized.
     #[must_use]
     pub fn json_str(&self) -> Option<&str> {
         self.0.as_ref().ok().and_then(|json| std::str::from_utf8(json).ok())
@@ -140,9 +140,9 @@ pub struct DeleteOptions {
     pub uid: Option<kcm_api::Uid>,
     /// Precondition: the resource version of the object.
     pub resource_version: Option<kcm_api::ResourceVersion>,
-    /// The grace period in seconds; 0 deletes at once. The default of the kind where absent.
+    /// The grace period in seconds; 0 deletes at once. `None` is the default of the kind.
     pub grace_period_seconds: Option<i64>,
-    /// The propagation policy. The default of the kind where absent.
+    /// The propagation policy. `None` is the default of the kind.
     pub propagation: Option<DeletionPropagation>,
 }
 
@@ -219,15 +219,15 @@ struct Preconditions<'a> {
 /// The options of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ListOptions {
-    /// Label selector.
+    /// Label selector, for example `app=web`.
     pub label_selector: Option<String>,
     /// Field selector, for example `metadata.name=web`.
     pub field_selector: Option<String>,
-    /// Objects per page.
+    /// Largest number of objects per page.
     pub limit: Option<u32>,
     /// The `continue` token of the previous page.
     pub continue_token: Option<String>,
-    /// The least resource version, for lists from the watch cache of the server; the most recent state where absent.
+    /// The least resource version, for lists from the watch cache of the server. `None` reads the most recent state.
     pub resource_version: Option<kcm_api::ResourceVersion>,
     /// Whether to request metadata only.
     pub metadata_only: bool,

@@ -87,8 +87,8 @@ pub enum LoadError {
     },
 }
 
-/// Loads the kubeconfig at `path`, or the in-cluster configuration where none is given. `master` is an address of the API
-/// server that comes before that of the configuration.
+/// Loads the kubeconfig at `path`, or the in-cluster configuration if there is no path. `master` is an address of the
+/// API server that overrides the address in the configuration.
 ///
 /// Unlike kubectl it reads neither `KUBECONFIG` nor `~/.kube/config`.
 ///

@@ -210,7 +210,7 @@ impl ControllerContext {
         move || count.get()
     }
 
-    /// Whether a feature gate is on.
+    /// Returns `true` if a feature gate is on.
     #[must_use]
     pub fn gate(&self, gate: &Gate) -> bool {
         self.shared.settings.enabled(gate)
@@ -258,7 +258,7 @@ impl ControllerContext {
         &self.shared.cancel
     }
 
-    /// The metrics of the manager, where a controller registers its own.
+    /// The metrics of the manager. A controller registers its own metrics here.
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
         &self.shared.metrics
@@ -270,8 +270,8 @@ impl ControllerContext {
         self.shared.extensions.get()
     }
 
-    /// Describes a loop of this controller. `name` is the label `name` of its queue, which is that of upstream where
-    /// upstream has the queue, and names the loop in all logs and metrics.
+    /// Describes a loop of this controller. `name` is the label `name` of its queue and names the loop in all logs and
+    /// metrics. If upstream has the queue, use upstream's name.
     pub fn control_loop<K: QueueKey>(&self, name: &'static str) -> ControlLoopBuilder<K> {
         let shared = &self.shared;
         let context = LoopContext {

@@ -67,7 +67,7 @@ pub enum StartGroup {
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct ControllerDescriptor {
-    /// The canonical name.
+    /// Canonical name, as `--controllers` lists it.
     pub name: &'static str,
     /// The aliases that `--controllers` accepts.
     pub aliases: &'static [&'static str],
@@ -151,14 +151,14 @@ impl ControllerDescriptor {
         self
     }
 
-    /// Sets the component that its events name as their source, where that is not the name of the controller.
+    /// Sets the component that its events name as their source, if it differs from the name of the controller.
     #[must_use]
     pub const fn event_component(mut self, component: &'static str) -> Self {
         self.event_component = component;
         self
     }
 
-    /// Sets the feature gates that it defines: `--feature-gates` accepts them beside those of Kubernetes.
+    /// Sets the feature gates that it defines: `--feature-gates` accepts them besides the gates of Kubernetes.
     ///
     /// Controllers may share a gate, which both define alike.
     #[must_use]
@@ -174,7 +174,7 @@ impl ControllerDescriptor {
         self
     }
 
-    /// Makes it run only where `--controllers` names it.
+    /// Makes it run only if `--controllers` names it.
     #[must_use]
     pub const fn off_by_default(mut self) -> Self {
         self.on_by_default = false;
@@ -188,8 +188,8 @@ impl ControllerDescriptor {
         self
     }
 
-    /// Sets the rate limit of its requests, where it is another than that of the settings: `ClientLimits::Times { qps: 2,
-    /// burst: 1 }` is twice the rate of the settings.
+    /// Sets the rate limit of its requests, if it differs from the settings: `ClientLimits::Times { qps: 2, burst: 1 }`
+    /// is twice the rate of the settings.
     ///
     /// Its events are sent within the limits of the settings in any case, through a rate limiter of their own then.
     #[must_use]

@@ -51,7 +51,7 @@ impl From<Loop> for Loops {
 }
 
 impl Loops {
-    /// No loops yet.
+    /// Returns an empty set of loops.
     pub const fn new() -> Self {
         Self { loops: Vec::new(), health: None, debug: None, none_because: None }
     }

@@ -62,7 +62,7 @@ impl Registry {
     /// The controllers that registered themselves with `inventory::submit!` in crates linked into this binary.
     ///
     /// # Errors
-    /// All violations at once; see [`Registry::of`]. [`RegistryError::Empty`] where nothing is linked.
+    /// All violations at once; see [`Registry::of`]. [`RegistryError::Empty`] if no controller is linked.
     pub fn linked() -> Result<Self, Vec<RegistryError>> {
         Self::of(inventory::iter::<ControllerDescriptor>.into_iter().copied())
     }

@@ -86,7 +86,7 @@ impl Selection {
         self
     }
 
-    /// Whether the list enables `controller`. Controllers of the first group are always enabled.
+    /// Returns `true` if the list enables `controller`. Controllers of the first group are always enabled.
     #[must_use]
     pub fn enables(&self, controller: &ControllerDescriptor) -> bool {
         if controller.start_group == StartGroup::First {

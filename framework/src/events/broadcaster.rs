@@ -77,7 +77,7 @@ impl Recorder {
         }
     }
 
-    /// How many events were dropped because the queue was full or closed.
+    /// Number of events that were dropped because the queue was full or closed.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)

@@ -11,19 +11,19 @@ use super::trigger::Trigger;
 /// The record of one reconcile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
-    /// When it ended.
+    /// Time at which the reconcile ended.
     pub at: Timestamp,
-    /// How long it took.
+    /// Duration of the reconcile.
     pub took: Duration,
     /// Which try in a row it was, from 1.
     pub attempt: u32,
     /// Why the key was enqueued.
     pub triggers: Box<[Trigger]>,
-    /// The object that the key names, as the cache showed it; absent where the loop has no such cache.
+    /// The object that the key names, as the cache showed it. `None` if the loop has no such cache.
     pub seen: Option<Seen>,
-    /// What it did.
+    /// The decisions, writes and events of the reconcile.
     pub noted: Noted,
-    /// How it ended.
+    /// Outcome of the reconcile, with its error.
     pub ended: Ended,
 }
 

@@ -29,13 +29,13 @@ impl Journal {
         Arc::new(Self { memory, store: Mutex::default() })
     }
 
-    /// Whether anything is kept.
+    /// Returns `true` if decisions are kept.
     #[must_use]
     pub const fn is_enabled(&self) -> bool {
         self.memory > 0
     }
 
-    /// Keeps a decision of the loop `name` about `key`; one that exceeds the memory alone is not kept.
+    /// Keeps a decision of the loop `name` about `key`, unless the decision alone exceeds the memory.
     pub fn add(&self, name: &'static str, key: &ObjectKey, decision: Decision) {
         if self.is_enabled() {
             self.store.lock().add(name, key, decision, self.memory);

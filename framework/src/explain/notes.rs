@@ -69,11 +69,11 @@ pub struct Written<'a> {
     pub verb: &'static str,
     /// The position of the resource among the caches of the loop, if it is there.
     pub cache: Option<usize>,
-    /// The resource, where no cache holds it.
+    /// Name of the resource, for a resource without a cache.
     pub resource: &'a dyn std::fmt::Display,
-    /// The subresource.
+    /// Name of the subresource, if any.
     pub subresource: Option<&'static str>,
-    /// The object, where it is one.
+    /// Key of the object. `None` for a request about several objects.
     pub object: Option<&'a ObjectKey>,
 }
 
@@ -98,7 +98,7 @@ impl Notes {
         }
     }
 
-    /// Notes an event.
+    /// Notes an event that the controller recorded.
     pub fn recorded(&self, reason: &str, message: &str) {
         if !self.is_enabled {
             return;

@@ -49,7 +49,8 @@ pub use source::Source;
 /// - *A loop reads [several namespaces](Self::in_namespaces) and no others* as one cache. *Of several namespaces, a write is
 ///   waited for in its own.*
 /// - *No loop takes a key before its caches have synced*, and no key is reconciled again before they show its writes.
-/// - *Metrics name the loop*, and so do logs; those of its event handlers name controller and loop, as `CONTROLLER/LOOP`.
+/// - *Metrics name the loop*, and so do logs; the logs of its event handlers name controller and loop, as
+///   `CONTROLLER/LOOP`.
 /// - *[Prepare](Reconcile::prepare) runs after the sync and before the first key, with back-off, and keys wait for its
 ///   writes.*
 /// - *With a [barrier](Self::barrier), no key is taken while any write of the loop is pending.*
@@ -186,7 +187,7 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
         }
     }
 
-    /// Sets the rate limits of retries, where upstream's differ from the default. They apply to a queue that is created
+    /// Sets the rate limits of retries, if upstream's differ from the default. They apply to a queue that is created
     /// after this call.
     pub fn retry_limits(self, limits: RetryLimits) -> Self {
         Self { limits, ..self }

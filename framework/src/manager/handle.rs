@@ -71,14 +71,14 @@ impl ManagerHandle {
         self.inner.records.iter().map(|record| record.status()).collect()
     }
 
-    /// The status of the controller of that name; absent where the registry has none.
+    /// The status of the controller of that name. `None` if the registry does not have it.
     #[must_use]
     pub fn controller(&self, name: &str) -> Option<ControllerStatus> {
         Some(self.record(name)?.status())
     }
 
-    /// The health of a controller: what its [health check](crate::Loops::health) says. A controller without one is
-    /// healthy, as is one that is not initialized. Absent where the registry has no controller of that name.
+    /// Runs the [health check](crate::Loops::health) of a controller. A controller without a health check is healthy,
+    /// and so is a controller that is not initialized. `None` if the registry has no controller of that name.
     ///
     /// # Errors
     /// The reason why it is unhealthy.
@@ -92,7 +92,7 @@ impl ManagerHandle {
     }
 
     /// The response of the [debug page](crate::Loops::debug) of a controller, to a request whose path is relative to
-    /// that page. Absent where the controller is not initialized or has no debug page.
+    /// that page. `None` if the controller is not initialized or has no debug page.
     #[must_use]
     pub fn debug(&self, name: &str, request: &http::Request<()>) -> Option<http::Response<String>> {
         let (_, page) = self.record(name)?.pages();
@@ -107,7 +107,7 @@ impl ManagerHandle {
     }
 
     /// Explains the keys of a controller that name `object`, one explanation for each of its loops: what they wait for, and
-    /// why they were reconciled. Empty while the controller is not initialized; absent where the registry has no
+    /// why they were reconciled. Empty while the controller is not initialized. `None` if the registry has no
     /// controller of that name.
     #[must_use]
     pub fn explain(&self, controller: &str, object: &ObjectKey) -> Option<Vec<KeyExplanation>> {

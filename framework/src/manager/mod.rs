@@ -66,7 +66,7 @@ pub struct Manager {
 pub struct Stop {
     /// Drain: let running reconciles finish, then stop.
     pub drain: CancellationToken,
-    /// Stop at once.
+    /// Abort: stop without waiting for running reconciles.
     pub abort: CancellationToken,
 }
 
@@ -103,7 +103,7 @@ pub enum ManagerError {
 }
 
 impl ManagerError {
-    /// Whether a controller failed, and not the start of the manager.
+    /// Returns `true` if a controller failed, and not the start of the manager.
     #[must_use]
     pub const fn is_controller_failure(&self) -> bool {
         matches!(self, Self::ControllerFailed { .. })
@@ -116,7 +116,7 @@ impl From<ControllerFailure> for ManagerError {
     }
 }
 
-/// How long the API server has to answer at the start.
+/// Time for which the start waits for a response of the API server.
 ///
 /// # Upstream
 /// `WaitForAPIServer` in `k8s.io/controller-manager/app`.
@@ -149,7 +149,7 @@ impl Manager {
     /// Checks that the API server answers and says what it serves, as the manager does first when it runs.
     ///
     /// # Errors
-    /// As [`run`](Self::run), where it does not.
+    /// As [`run`](Self::run), if the API server does not respond.
     pub async fn probe(&self) -> Result<(), ManagerError> {
         let manager = self.clients.client_for(ClientBuilder::MANAGER);
         wait_for_api_server(&manager, &self.server, API_SERVER_PATIENCE).await?;
@@ -159,9 +159,9 @@ impl Manager {
     /// Starts every stage, runs until `stop`, and stops every stage.
     ///
     /// # Errors
-    /// [`ManagerError::ApiServer`] where the API server does not answer or does not accept us; nothing has been
-    /// started then. [`ManagerError::ControllerFailed`] where a controller fails and the manager is to end then; otherwise
-    /// controllers that fail are tried again.
+    /// [`ManagerError::ApiServer`] if the API server does not respond or refuses access; nothing has been started then.
+    /// [`ManagerError::ControllerFailed`] if a controller fails and the manager is set to end then; otherwise failed
+    /// controllers are restarted.
     pub async fn run(self, stop: Stop) -> Result<(), ManagerError> {
         let handle = self.handle();
         let mut stages = Stages::new(handle.panics().clone());

@@ -67,11 +67,11 @@ pub struct Labeled<M, const N: usize, C = fn() -> M> {
     family: Family<Labels<N>, M, C>,
 }
 
-/// Counters by labels.
+/// Counters for each combination of label values.
 pub type Counters<const N: usize> = Labeled<Counter, N>;
-/// Gauges of whole numbers by labels.
+/// Gauges of whole numbers for each combination of label values.
 pub type Gauges<const N: usize> = Labeled<Gauge, N>;
-/// Histograms by labels.
+/// Histograms for each combination of label values.
 pub type Histograms<const N: usize> = Labeled<Histogram, N, OfBuckets>;
 
 /// Makes histograms with these upper bounds.

@@ -178,7 +178,7 @@ impl Metrics {
         *self.options.lock() = options;
     }
 
-    /// What a scrape of `/metrics` returns: all metrics that the [options](ExpositionOptions) show, sorted by name.
+    /// Returns the body of `/metrics`: all metrics that the [options](ExpositionOptions) show, sorted by name.
     #[must_use]
     pub fn expose(&self, format: Format) -> Vec<u8> {
         let mut families = Family::read(&self.encode());
@@ -186,7 +186,7 @@ impl Metrics {
         exposition::write(&families, format)
     }
 
-    /// What a scrape of `/metrics/slis` returns: the results of the health checks.
+    /// Returns the body of `/metrics/slis`: the results of the health checks.
     #[must_use]
     pub fn expose_slis(&self, format: Format) -> Vec<u8> {
         exposition::write(&Family::read(&self.health.encode()), format)

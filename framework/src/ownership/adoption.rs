@@ -25,10 +25,10 @@ pub async fn adopt_and_release<V: KnownView>(
     adopt_and_release_for(session, const { &V::RESOURCE }, owner, claims).await
 }
 
-/// As [`adopt_and_release`]; an object that is adopted also gets `finalizer`, and one that is released loses it.
+/// As [`adopt_and_release`], but also adds `finalizer` to adopted objects and removes it from released ones.
 ///
 /// # Errors
-/// As those of [`adopt_and_release`].
+/// As [`adopt_and_release`].
 pub async fn adopt_and_release_with_finalizer<V: KnownView>(
     session: &Session,
     owner: Owner<'_>,
@@ -41,7 +41,7 @@ pub async fn adopt_and_release_with_finalizer<V: KnownView>(
 /// As [`adopt_and_release`], for objects of any resource of a built-in kind.
 ///
 /// # Errors
-/// As those of [`adopt_and_release`].
+/// As [`adopt_and_release`].
 pub async fn adopt_and_release_for<V: View>(
     session: &Session,
     resource: &Resource,

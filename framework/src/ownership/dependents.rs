@@ -41,7 +41,8 @@ impl<V: View> Dependents<V> {
         self.0.get(&OwnerKey::Controller(controller.clone()))
     }
 
-    /// Whether an object whose controller reference has this uid matches. `matches` does no more than to look at it.
+    /// Returns `true` if an object whose controller reference has this uid matches. `matches` does no more than to look
+    /// at it.
     #[must_use]
     pub fn any_controlled_by(&self, controller: &Uid, matches: impl FnMut(&V) -> bool) -> bool {
         self.0.any(&OwnerKey::Controller(controller.clone()), matches)

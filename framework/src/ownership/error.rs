@@ -6,7 +6,7 @@ use kcm_client::ApiError;
 
 use crate::reconcile::{Class, ReconcileError};
 
-/// The cached owner is not the one that the API server has.
+/// The owner in the cache differs from the owner in the API server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StaleOwner {

@@ -5,9 +5,9 @@ use kcm_api::{KnownView, Meta, ObjectKey, OwnerReference, Resource};
 /// An object that controls others.
 #[derive(Debug, Clone, Copy)]
 pub struct Owner<'a> {
-    /// Its resource.
+    /// The resource of the owner.
     pub resource: &'a Resource,
-    /// Its metadata.
+    /// The metadata of the owner.
     pub meta: &'a Meta,
 }
 
@@ -17,7 +17,7 @@ impl<'a> Owner<'a> {
         Self { resource: const { &V::RESOURCE }, meta: owner.meta() }
     }
 
-    /// Whether the controller reference of `dependent` refers to this object.
+    /// Returns `true` if the controller reference of `dependent` refers to this object.
     ///
     /// The uid must match, and so must kind and name, and the namespace unless the owner has none.
     #[must_use]

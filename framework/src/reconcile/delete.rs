@@ -5,7 +5,7 @@ use kcm_client::{DeleteOptions, DeletionPropagation};
 
 /// How an object is deleted: what becomes of its dependents, and preconditions beside the uid.
 ///
-/// The uid is always a precondition, and is that of the object which the deletion names.
+/// The uid of the object is always a precondition.
 ///
 /// ```
 /// use kcm_framework::Delete;

@@ -66,7 +66,7 @@ impl Session {
         self.of(const { &V::RESOURCE }).update_status(&object.meta().key, payload(document)).await
     }
 
-    /// Patches `object`.
+    /// Patches `object` with a patch of any type.
     pub async fn patch<V: KnownView>(&self, object: &V, patch: Patch) -> Result<Written, ApiError> {
         self.of(const { &V::RESOURCE }).patch(&object.meta().key, patch).await
     }

@@ -12,9 +12,9 @@ use super::session::Session;
 use crate::consistency::list_objects;
 use crate::reconcile::delete::Delete;
 
-/// The verbs of a [`Session`] for one resource, such as one that was found by discovery.
+/// The verbs of a [`Session`] for one resource, such as a resource found by discovery.
 ///
-/// The session's own verbs take an object of a known kind. What they guarantee holds here as well.
+/// The session's own verbs take an object of a known kind. Their guarantees hold here as well.
 #[derive(Clone, Copy)]
 pub struct SessionOf<'a> {
     session: &'a Session,

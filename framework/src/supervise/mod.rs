@@ -62,7 +62,7 @@ pub(crate) use self::turns::{Turn, Turns, jittered};
 use crate::control_loop::Loop;
 use crate::controller::{ControllerContext, ControllerDescriptor, Loops, SharedContext};
 
-/// How long the initialization of a controller holds up the start of the next one.
+/// Time for which the initialization of a controller delays the start of the next controller.
 pub const INIT_PATIENCE: Duration = Duration::from_secs(10);
 
 type Initialized = Result<Loops, BoxError>;

@@ -13,7 +13,7 @@ use crate::first_failure::FirstFailure;
 pub(crate) const BACKOFF: Backoff =
     Backoff::new(Duration::from_secs(1), Duration::from_mins(1), Duration::from_mins(2));
 
-/// How long the loops of a controller have to finish what they are doing, and each stage of the manager to end.
+/// Time for which the loops of a controller, and each stage of the manager, may finish their work.
 ///
 /// # Upstream
 /// The default of `--controller-shutdown-timeout`.

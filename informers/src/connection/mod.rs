@@ -61,18 +61,18 @@ struct Published {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConnectionStatus {
-    /// Whether the API server can be reached.
+    /// State of the connection to the API server.
     pub reachability: Reachability,
-    /// How long it has been suspected or unreachable; zero while it is reachable.
+    /// Time for which it has been suspected or unreachable; zero while it is reachable.
     pub for_time: Duration,
     /// Why it is suspected or unreachable.
     pub cause: Option<String>,
-    /// How many outages there were, the current one included.
+    /// Number of outages since the start, including the current one.
     pub outages: u64,
 }
 
 impl Connection {
-    /// A connection and its monitor; `seed` is that of the jitter of probes.
+    /// A connection and its monitor. `seed` seeds the jitter of probes.
     pub fn new(seed: u64) -> (Self, ConnectionMonitor) {
         let connection = Self::with(State::new(seed));
         (connection.clone(), ConnectionMonitor::new(connection))
@@ -99,19 +99,19 @@ impl Connection {
         self.0.suspected.notify_one();
     }
 
-    /// Whether the API server is not known to be unreachable.
+    /// Returns `true` unless the API server is known to be unreachable.
     #[must_use]
     pub fn is_reachable(&self) -> bool {
         self.0.published.borrow().reachability != Reachability::Unreachable
     }
 
-    /// Whether the API server serves: it is neither unreachable nor suspected to be.
+    /// Returns `true` if the API server is neither unreachable nor suspected to be unreachable.
     #[must_use]
     pub fn is_serving(&self) -> bool {
         self.0.published.borrow().reachability == Reachability::Reachable
     }
 
-    /// Whether a monitor watches the connection.
+    /// Returns `true` if a monitor watches the connection.
     #[must_use]
     pub fn is_monitored(&self) -> bool {
         self.0.state.lock().is_monitored()
@@ -126,13 +126,13 @@ impl Connection {
         ConnectionStatus { reachability: state.reachability(), for_time, cause, outages: state.outages() }
     }
 
-    /// How many outages there were, the current one included.
+    /// Number of outages since the start, including the current one.
     #[must_use]
     pub fn outages(&self) -> u64 {
         self.0.published.borrow().outages
     }
 
-    /// Whether the API server has been serving all the time since there had been so many [`outages`](Self::outages).
+    /// Returns `true` if the API server serves and the number of [`outages`](Self::outages) is still `outages`.
     #[must_use]
     pub fn has_served_since(&self, outages: u64) -> bool {
         let published = self.0.published.borrow();
@@ -149,10 +149,10 @@ impl Connection {
         self.wait_for(|published| published.reachability == Reachability::Unreachable).await;
     }
 
-    /// Waits for the verdict on a request that failed now: whether the API server is reachable, as seen by a probe that
-    /// began after this call.
+    /// Waits for the verdict on a request that failed now: `true` if a probe that begins after this call finds the API
+    /// server reachable.
     ///
-    /// Returns at once where nothing is suspected.
+    /// Returns at once if no outage is suspected.
     pub async fn verdict(&self) -> bool {
         let asked_at = self.0.started.elapsed();
         let published = self

@@ -12,7 +12,7 @@ pub const PROBE_GAP: Duration = Duration::from_secs(1);
 /// How long an API server may forbid probes because it starts.
 const FORBIDDEN_AT_START: Duration = Duration::from_secs(10);
 
-/// Whether the API server can be reached.
+/// State of the connection to the API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reachability {
     /// The API server serves, as far as is known.

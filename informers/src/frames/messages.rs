@@ -6,8 +6,8 @@ use super::{KEPT, LONGEST, TooLong};
 
 /// A splitter of messages, each preceded by its length in four bytes, from chunks of any size.
 ///
-/// A message within one chunk is borrowed from it; only one that spans chunks is copied. The buffer for that is kept
-/// between messages, up to [`KEPT`].
+/// A message within one chunk is borrowed from the chunk; only a message that spans chunks is copied. The buffer for
+/// that is kept between messages, up to [`KEPT`].
 ///
 /// # Upstream
 /// `LengthDelimitedFramer` of `apimachinery/pkg/runtime/serializer/protobuf`: the length is big-endian.

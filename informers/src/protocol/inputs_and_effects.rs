@@ -30,7 +30,7 @@ pub enum ListWatchRequest {
 }
 
 impl ListWatchRequest {
-    /// Whether it begins a new list.
+    /// Returns `true` if it begins a new list.
     #[must_use]
     pub const fn begins_a_list(&self) -> bool {
         matches!(self, Self::StreamingList { .. } | Self::Page { continue_token: None })

@@ -124,9 +124,9 @@ impl Protocol {
         }
     }
 
-    /// When [`Input::Deadline`] is passed unless another input comes before.
+    /// Time after which [`Input::Deadline`] is passed unless another input comes before.
     ///
-    /// [`Duration::MAX`] where the next request waits for [`connection_restored`](Self::connection_restored).
+    /// [`Duration::MAX`] if the next request waits for [`connection_restored`](Self::connection_restored).
     #[must_use]
     pub fn deadline(&self) -> Duration {
         match &self.state {
@@ -138,7 +138,7 @@ impl Protocol {
         }
     }
 
-    /// Whether a list has to come before the next watch.
+    /// Returns `true` if a list must come before the next watch.
     #[must_use]
     pub const fn must_list(&self) -> bool {
         self.version.is_none()

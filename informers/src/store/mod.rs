@@ -116,13 +116,13 @@ impl<V: View> Store<V> {
         objects
     }
 
-    /// How many objects there are.
+    /// Number of objects in the cache.
     #[must_use]
     pub fn len(&self) -> usize {
         self.contents.read().objects.len()
     }
 
-    /// Whether there are none.
+    /// Returns `true` if the cache has no objects.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

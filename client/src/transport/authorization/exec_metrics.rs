@@ -88,7 +88,7 @@ impl std::fmt::Debug for ExecPluginMetrics {
 }
 
 impl ExecPluginMetrics {
-    /// Registers the metrics.
+    /// Registers the metrics of exec plugins in `registry`.
     pub fn register(&self, registry: &mut Registry) {
         // The encoder adds `_total`.
         registry.register(

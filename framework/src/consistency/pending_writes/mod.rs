@@ -19,7 +19,7 @@ use write::{can_be_confirmed, is_decimal};
 pub use live_check::{LiveCheck, LiveState};
 pub use write::{CacheIndex, PendingWrite};
 
-/// How long a write may be pending before a live list checks it.
+/// Time for which a write may be pending before a live list checks it.
 pub const CHECK_AFTER: Duration = Duration::from_secs(30);
 
 /// The pending writes of the keys of one queue.
@@ -66,31 +66,31 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
         }
     }
 
-    /// Whether `key` waits.
+    /// Returns `true` if `key` waits for pending writes.
     #[must_use]
     pub fn waits(&self, key: &K) -> bool {
         self.waiting.contains_key(key)
     }
 
-    /// The pending writes of `key`, and when a live list checks them; `None` where it does not wait.
+    /// Returns the pending writes of `key` and the time of their live check. `None` if the key does not wait.
     #[must_use]
     pub fn of(&self, key: &K) -> Option<(&[PendingWrite], Instant)> {
         self.waiting.get(key).map(|waiting| (&*waiting.writes, waiting.check_at))
     }
 
-    /// How many writes are pending.
+    /// Number of pending writes of all keys.
     #[must_use]
     pub fn writes(&self) -> usize {
         self.waiting.values().map(|waiting| waiting.writes.len()).sum()
     }
 
-    /// How many keys wait.
+    /// Number of keys that wait for pending writes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Whether no key waits.
+    /// Returns `true` if no key waits for pending writes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
@@ -188,8 +188,8 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
     }
 
     /// Drops the pending writes of keys whose object `uid` is gone: an object recreated under the same name starts
-    /// without any. `is_gone` distinguishes a removed object from one that begins to terminate. Returns the keys that
-    /// wait no longer.
+    /// without any. `is_gone` distinguishes a deleted object from a terminating object. Returns the keys that no longer
+    /// wait.
     pub fn owner_ended(&mut self, uid: &Uid, is_gone: impl Fn(&K) -> bool) -> Vec<K> {
         let orphaned: Vec<K> = self
             .waiting
@@ -269,7 +269,7 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
         checks
     }
 
-    /// Whether a check that was due is still needed: its key may have been released since.
+    /// Returns `true` if a check that was due is still needed: its key may have been released since.
     #[must_use]
     pub fn needs(&self, check: &LiveCheck<K>) -> bool {
         let pending = self.waiting.get(&check.key);

@@ -14,7 +14,7 @@ const UNEXPECTED: &str = "unexpected";
 /// The metric that counts what is shown as unexpected.
 const UNEXPECTED_TOTAL: &str = "cardinality_enforcement_unexpected_categorizations_total";
 
-/// What of the metrics a scrape shows: the settings of metrics.
+/// Settings that select the metrics and label values of a scrape.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExpositionOptions {
     disabled: BTreeSet<String>,
