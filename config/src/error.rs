@@ -8,7 +8,7 @@ use crate::gate::GateStage;
 /// A position in a file, both counted from one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
-    /// The line.
+    /// Number of the line, from 1.
     pub line: usize,
     /// The column, in characters.
     pub column: usize,
@@ -23,9 +23,9 @@ impl fmt::Display for Position {
 /// The origin of a value or of an error.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Origin {
-    /// The table itself.
+    /// The default in the table.
     Default,
-    /// The configuration file.
+    /// The configuration file that `--config` names.
     File {
         /// The path as it was given.
         path: PathBuf,
@@ -53,9 +53,9 @@ impl fmt::Display for Origin {
 /// One configuration error: its origin and its problem.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct ConfigError {
-    /// The origin.
+    /// Source of the wrong setting.
     pub origin: Origin,
-    /// The problem.
+    /// The problem that was found.
     pub problem: Problem,
 }
 
@@ -100,19 +100,19 @@ pub enum Problem {
     },
     /// Upstream has removed this flag.
     RemovedFlag {
-        /// What to do instead.
+        /// The setting to use instead.
         advice: &'static str,
     },
     /// No setting has this one-letter flag.
     UnknownShorthand {
-        /// The letter.
+        /// The letter after the dash.
         letter: char,
         /// The nearest long flag.
         nearest: Option<String>,
     },
     /// A flag without its value at the end of the command line.
     MissingValue {
-        /// What the value must look like.
+        /// Description of a valid value.
         expected: String,
     },
     /// An argument that is neither a flag nor the value of one.
@@ -147,16 +147,16 @@ pub enum Problem {
     WrongType {
         /// The setting: its flag or its key.
         setting: String,
-        /// What was given.
+        /// The value that was given.
         given: String,
-        /// What the value must look like.
+        /// Description of a valid value.
         expected: String,
     },
     /// The validation of the setting rejects the value.
     Refused {
-        /// The setting's flag.
+        /// Flag of the setting that refuses the value.
         setting: String,
-        /// What was given.
+        /// The value that was given.
         given: String,
         /// The end of the sentence "the value …".
         reason: String,
@@ -165,7 +165,7 @@ pub enum Problem {
     WrongHeader {
         /// Which of the two.
         key: &'static str,
-        /// What was given, if anything.
+        /// The value that was given, if any.
         given: Option<String>,
         /// The only accepted value.
         expected: &'static str,
@@ -182,7 +182,7 @@ pub enum Problem {
     },
     /// The file has more errors than are reported.
     MoreErrors {
-        /// How many.
+        /// Number of further errors.
         count: usize,
     },
     /// The file uses a feature of YAML that is not supported.
@@ -199,14 +199,14 @@ pub enum Problem {
     },
     /// The feature gate was not there yet in the version of Kubernetes that is emulated.
     GateTooNew {
-        /// The gate.
+        /// Name of the feature gate.
         gate: String,
-        /// The version.
+        /// The emulated version of Kubernetes.
         version: String,
     },
     /// The feature gate is on, and requires others that are off.
     GateRequires {
-        /// The gate.
+        /// Name of the feature gate.
         gate: String,
         /// Those that are off.
         off: Vec<String>,
@@ -215,14 +215,14 @@ pub enum Problem {
     MixedGatePrefixes,
     /// The component before the name of a feature gate is not this one.
     UnknownGateComponent {
-        /// The component.
+        /// The component before the gate's name.
         component: String,
     },
     /// The feature gate is locked to its default.
     LockedGate {
-        /// The gate.
+        /// Name of the feature gate.
         gate: String,
-        /// What it is locked to.
+        /// The value that the gate is locked to.
         locked_to: bool,
     },
 }
@@ -298,38 +298,38 @@ impl fmt::Display for Problem {
     }
 }
 
-/// A configuration warning.
+/// A problem of the configuration that does not stop the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Warning {
     /// A deprecated setting was given.
     Deprecated {
-        /// The origin.
+        /// Source of the deprecated setting.
         origin: Origin,
-        /// The flag.
+        /// The flag that is deprecated.
         flag: &'static str,
-        /// The replacement.
+        /// The setting to use instead.
         advice: &'static str,
     },
     /// A feature gate that will be removed was set.
     OldGate {
-        /// The origin.
+        /// Source of the feature gate's value.
         origin: Origin,
-        /// The gate.
+        /// Name of the feature gate.
         gate: String,
         /// Its stage: generally available, or deprecated.
         stage: GateStage,
     },
     /// A feature gate was set that upstream's kube-controller-manager reads, and that nothing here reads.
     GateWithoutEffect {
-        /// The origin.
+        /// Source of the feature gate's value.
         origin: Origin,
-        /// The gate.
+        /// Name of the feature gate.
         gate: String,
     },
     /// An unknown variable with the prefix of settings resembles no known one.
     IgnoredVariable {
-        /// The variable.
+        /// Name of the environment variable.
         name: String,
     },
 }

@@ -19,7 +19,7 @@ pub(crate) struct CommandLine {
     pub(crate) reading: Reading,
     pub(crate) asks_for_help: bool,
     pub(crate) asks_for_version: Option<VersionRequest>,
-    /// Positional arguments; empty where the command takes none.
+    /// Positional arguments; empty if the command takes none.
     pub(crate) operands: Vec<String>,
 }
 

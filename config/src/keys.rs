@@ -25,7 +25,7 @@ impl Section {
         exact.or_else(|| self.0.iter().find(|(key, _)| lower_camel(key) == given)).map(|(key, meaning)| (*key, meaning))
     }
 
-    /// Every accepted spelling.
+    /// Every spelling that a file may use.
     pub(crate) fn spellings(&self) -> Vec<String> {
         self.0.keys().flat_map(|key| [(*key).to_owned(), lower_camel(key)]).collect()
     }

@@ -82,7 +82,7 @@ mod table_error;
 mod value;
 mod yaml;
 
-/// The version of Kubernetes whose kube-controller-manager the flags, gates and defaults are those of.
+/// The Kubernetes version whose flags, gates and defaults are implemented.
 pub const KUBERNETES_VERSION: &str = "1.36.3";
 
 pub use did_you_mean::nearest;

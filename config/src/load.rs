@@ -39,11 +39,11 @@ type ReadFile = dyn Fn(&Path) -> io::Result<Vec<u8>> + Send + Sync;
 /// The result of loading.
 #[derive(Debug)]
 pub enum Outcome {
-    /// The help is requested: print that of [`Table::help`].
+    /// The help is requested. Print [`Table::help`].
     Help,
     /// The version is requested, on a command line that has no mistakes.
     Version(VersionRequest),
-    /// The effective settings.
+    /// The effective settings of all sources.
     Settings(Box<Effective>),
 }
 
@@ -53,7 +53,7 @@ impl Sources {
         Self::default().arguments(arguments).variables(std::env::vars_os()).reader(read_file)
     }
 
-    /// Adds arguments.
+    /// Adds arguments of the command line.
     #[must_use]
     pub fn arguments(mut self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.arguments.extend(arguments.into_iter().map(Into::into));
@@ -67,7 +67,7 @@ impl Sources {
         self
     }
 
-    /// Adds variables.
+    /// Adds variables of the environment.
     #[must_use]
     pub fn variables(
         mut self,
@@ -106,7 +106,7 @@ impl Effective {
 impl Table {
     /// Reads, validates and merges the sources: defaults < file < environment < flags.
     ///
-    /// The file is the one that `--config` or its variable names, if the table has that row. A value that a stronger
+    /// `--config` or its variable names the file, if the table has that row. A value that a stronger
     /// source overrides must be valid too.
     ///
     /// # Errors

@@ -26,9 +26,9 @@ pub const VARIABLE_PREFIX: &str = "KCM_";
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Row {
-    /// The flag, without dashes: upstream's name where upstream has it. The path, if only a file can set it.
+    /// The flag, without dashes: upstream's name if upstream has it. The path, if only a file can set it.
     pub name: &'static str,
-    /// The one-letter flag.
+    /// The one-letter form of the flag.
     pub short: Option<char>,
     /// The heading in the help, without the word "flags".
     pub section: &'static str,
@@ -117,25 +117,25 @@ pub type Check = fn(&Value) -> Result<(), String>;
 /// The default of a setting.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Initial {
-    /// For [`Kind::Bool`].
+    /// Default of type [`Kind::Bool`].
     Bool(bool),
-    /// For [`Kind::Int32`].
+    /// Default of type [`Kind::Int32`].
     Int32(i32),
-    /// For [`Kind::Int`].
+    /// Default of type [`Kind::Int`].
     Int(i64),
-    /// For [`Kind::Float32`].
+    /// Default of type [`Kind::Float32`].
     Float32(f32),
-    /// For [`Kind::Float64`].
+    /// Default of type [`Kind::Float64`].
     Float64(f64),
-    /// For [`Kind::Duration`].
+    /// Default of type [`Kind::Duration`].
     Duration(GoDuration),
-    /// For [`Kind::String`].
+    /// Default of type [`Kind::String`].
     String(&'static str),
-    /// For [`Kind::Strings`].
+    /// Default of type [`Kind::Strings`].
     Strings(&'static [&'static str]),
-    /// For [`Kind::Int32s`].
+    /// Default of type [`Kind::Int32s`].
     Int32s(&'static [i32]),
-    /// For [`Kind::Ip`].
+    /// Default of type [`Kind::Ip`].
     Ip(IpAddr),
     /// For [`Kind::Map`]: no pairs.
     Map,
@@ -143,15 +143,15 @@ pub enum Initial {
     CertKeys,
     /// For [`Kind::Quantity`]: a quantity.
     Quantity(&'static str),
-    /// For [`Kind::Level`].
+    /// Default of type [`Kind::Level`].
     Level(i32),
     /// For [`Kind::ModuleLevels`]: no module differs.
     ModuleLevels,
     /// For [`Kind::FeatureGates`]: no gate differs from its own default.
     FeatureGates,
-    /// For [`Kind::Objects`].
+    /// Default of type [`Kind::Objects`].
     Objects {
-        /// The fields of an item; one that is left out is empty.
+        /// The fields of an item. A missing field is empty.
         fields: &'static [&'static str],
         /// The values of the fields, of each item.
         items: &'static [&'static [&'static str]],
@@ -253,7 +253,7 @@ impl Row {
         self
     }
 
-    /// Sets the help.
+    /// Sets the help of the flag.
     #[must_use]
     pub const fn help(mut self, help: &'static str) -> Self {
         self.help = Help::Text(help);
@@ -281,14 +281,14 @@ impl Row {
         self
     }
 
-    /// Adds a validation.
+    /// Adds a validation of the value.
     #[must_use]
     pub const fn check(mut self, check: Check) -> Self {
         self.check = Some(check);
         self
     }
 
-    /// Says that a new value is applied while the program runs, as that of a number of workers.
+    /// Applies a new value while the program runs, such as a new number of workers.
     #[must_use]
     pub const fn reloaded(mut self) -> Self {
         self.is_reloaded = true;

@@ -63,12 +63,12 @@ impl Section {
         Setting { row: row.workers_help(objects).check(checks::positive).reloaded(), value }
     }
 
-    /// A boolean.
+    /// Declares a setting that is a boolean.
     pub const fn bool(&self, flag: &'static str, key: &'static str, default: bool) -> Setting<bool> {
         self.setting(flag, key, Initial::Bool(default))
     }
 
-    /// A whole number.
+    /// Declares a setting that is a whole number.
     pub const fn int32(&self, flag: &'static str, key: &'static str, default: i32) -> Setting<i32> {
         self.setting(flag, key, Initial::Int32(default))
     }
@@ -83,7 +83,7 @@ impl Section {
         self.setting(flag, key, Initial::Duration(default))
     }
 
-    /// A text.
+    /// Declares a setting that is a string.
     pub const fn string(&self, flag: &'static str, key: &'static str, default: &'static str) -> Setting<String> {
         self.setting(flag, key, Initial::String(default))
     }
@@ -111,7 +111,7 @@ impl Section {
 }
 
 impl<T> Setting<T> {
-    /// Sets the help.
+    /// Sets the help of the flag.
     pub const fn help(self, help: &'static str) -> Self {
         Self { row: self.row.help(help), value: self.value }
     }

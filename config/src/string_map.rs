@@ -13,7 +13,7 @@ pub enum NoStringMap {
     Syntax {
         /// The line, from 1.
         line: usize,
-        /// What is wrong.
+        /// Problem that the parser found.
         problem: String,
     },
     /// The key is not there, or its value is not a map of strings.

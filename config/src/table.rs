@@ -93,7 +93,7 @@ impl Table {
         &self.gates
     }
 
-    /// The row with this flag or, where only a file can set it, this path.
+    /// Returns the row with this flag or, if only a file can set it, this path.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Row> {
         self.rows.iter().find(|row| row.name == name)

@@ -13,7 +13,7 @@ fn ours() -> BTreeSet<&'static str> {
     include_str!("data/own-flags.tsv").lines().skip(1).filter_map(|line| line.split('\t').nth(1)).collect()
 }
 
-/// The generic rows and those of controllers that are not built yet.
+/// Returns the generic rows, and the rows of controllers that are not built yet.
 fn rows() -> impl Iterator<Item = Row> {
     generic::rows().chain(absent::controllers().flat_map(|controller| controller.rows.iter().copied()))
 }

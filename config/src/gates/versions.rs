@@ -48,7 +48,7 @@ impl Versions {
         self.emulated
     }
 
-    /// Whether another version than the current one is emulated.
+    /// Returns `true` if another version than the current one is emulated.
     pub(crate) const fn is_emulation(self) -> bool {
         self.emulated != CURRENT
     }

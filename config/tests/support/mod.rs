@@ -1,4 +1,4 @@
-//! A table like that of a real host, and sources for it.
+//! A table like the one in a real host, and sources for it.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of this")]
 
 use std::path::PathBuf;

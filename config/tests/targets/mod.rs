@@ -1,4 +1,5 @@
-//! What must hold of any input, by kind: the bodies of the fuzz targets in `fuzz/`, which the property tests call too.
+//! Rules that hold for any input, by kind: the bodies of the fuzz targets in `fuzz/`, which the property tests call
+//! too.
 //!
 //! None panics on a right program, whatever the input is.
 #![allow(dead_code, unreachable_pub, reason = "each program that includes this uses a part of it")]
