@@ -18,16 +18,17 @@ use super::held_body::HeldBody;
 use super::percent::percent_decoded;
 use super::routes::{text, typed};
 
-/// How many answers beside those about health are made and sent at a time; further requests wait. A scrape is some
-/// hundred kilobytes, and clients may read slowly.
+/// Largest number of responses, except about health, that are made and sent at a time. Further requests wait. A scrape
+/// is some hundred kilobytes, and clients may read slowly.
 const MOST_ANSWERS: usize = 32;
 
-/// How many requests may wait for a review or an answer at a time; further ones are refused. Each holds its headers.
+/// Largest number of requests that wait for a review or a response at a time. Further requests are refused. Each holds
+/// its headers.
 ///
-/// Probes do not count: they are answered at once.
+/// Probes do not count: they are served at once.
 const MOST_REQUESTS: usize = 1024;
 
-/// Answers requests.
+/// Authorizes requests and routes them.
 pub(super) struct Answers {
     access: Access,
     router: Router,
@@ -146,7 +147,7 @@ fn failure(reason: &str, code: StatusCode, message: &str) -> Value {
     })
 }
 
-/// What no browser takes for HTML.
+/// Escapes text so that no browser takes it for HTML.
 fn sanitized(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

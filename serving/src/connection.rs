@@ -25,22 +25,22 @@ use super::answers::{Answers, Peer};
 use super::connection_limit::Place;
 use super::tls::Tls;
 
-/// How long a client may take for the TLS handshake, and on HTTP/1.1 for each header, the time before it included.
+/// Longest time for the TLS handshake, and on HTTP/1.1 for each header, including the time before it.
 ///
 /// # Upstream
 /// `ReadHeaderTimeout` in `apiserver/pkg/server/secure_serving.go`; it leaves idle connections open for 90 s.
 pub(super) const HEADERS: Duration = Duration::from_secs(32);
 
-/// How long nothing may arrive on a connection of HTTP/2, answers to pings included.
+/// Longest time without any data on a connection of HTTP/2. Responses to pings count as data.
 ///
 /// # Upstream
 /// `IdleTimeout` in the same place.
 const SILENCE: Duration = Duration::from_secs(90);
 
-/// How long a client may accept no bytes of its answers.
+/// Longest time for which a client accepts no bytes of its responses.
 const STALL: Duration = Duration::from_secs(30);
 
-/// How long a connection may take to end that has been told to.
+/// Longest time that a connection takes to close after it is asked to.
 const CLOSING: Duration = Duration::from_secs(5);
 
 /// The largest header, all lines together; also the read buffer of HTTP/1.1.
@@ -52,16 +52,16 @@ const UNSENT: usize = 32 * 1024;
 /// How much of the bodies of requests a client may send ahead: no path takes more than a number.
 const WINDOW: u32 = 64 * 1024;
 
-/// How often a quiet HTTP/2 connection is asked whether its client is there, and how long that may take.
+/// Pause before a quiet HTTP/2 connection is pinged, and longest time until the client's response.
 const PING: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(15));
 
-/// What Go's servers answer to plain HTTP.
+/// The response of Go's servers to plain HTTP.
 const PLAIN_HTTP: &[u8] = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
 
 /// A socket with deadlines for reads and writes, of which hyper has none of its own.
 type Socket = Pin<Box<TimeoutStream<TcpStream>>>;
 
-/// What all connections share.
+/// State that all connections share.
 pub(super) struct Shared {
     pub(super) tls: Arc<Tls>,
     pub(super) answers: Answers,

@@ -1,4 +1,4 @@
-//! A bound on open connections: one too many displaces the one that matters least.
+//! A bound on open connections. At the bound, a new connection displaces the least important connection.
 //!
 //! A limit that lets new connections wait would let idle ones of a hostile client keep out the kubelet's probes, and a
 //! failed probe restarts the process. So the newest connection is always accepted.
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-/// What is known of a connection.
+/// Facts about a connection that decide its importance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 struct Standing {
     /// Whether a request on it came from an authenticated user.
@@ -65,7 +65,7 @@ impl ConnectionLimit {
         Place { limit: Arc::clone(self), id, displaced }
     }
 
-    /// How many connections are open.
+    /// Number of open connections.
     #[cfg(test)]
     fn len(&self) -> usize {
         self.open.lock().1.len()

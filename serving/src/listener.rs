@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with, sockopt};
 
-/// How many connections the operating system keeps until they are accepted.
+/// Number of connections that the operating system keeps until they are accepted.
 const BACKLOG: i32 = 1024;
 
 /// Binds `address`; `0.0.0.0` and `::` are every address of both IP families.

@@ -1,4 +1,4 @@
-//! What makes the profiles that `/debug/pprof/` serves.
+//! Makes the profiles that `/debug/pprof/` serves.
 
 use std::time::Duration;
 

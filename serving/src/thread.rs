@@ -22,21 +22,21 @@ use super::state::ServingState;
 use super::tls::{Tls, TlsError};
 use super::ui::Feed;
 
-/// How many connections are open at a time: with the memory that one may hold, the bound of what clients can cost.
+/// Largest number of open connections. With the memory of one connection, it bounds the cost of all clients.
 pub(super) const MOST_CONNECTIONS: usize = 256;
 
-/// How often certificates and authorities are read again.
+/// Interval at which certificates and CAs are read again.
 ///
-/// Comparing their content needs no watch on folders, and sees files that are replaced in whatever way.
+/// Comparing their content needs no watch on folders, and notices every way of replacing a file.
 const RELOAD: Duration = Duration::from_secs(5);
 
-/// How long requests may take to finish when the port is closed.
+/// Time for which requests may finish when the port is closed.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// The pause after a connection could not be accepted, mostly for want of file descriptors.
 const RESPITE: Duration = Duration::from_millis(50);
 
-/// How long nothing may arrive on a connection until the kernel asks whether its client is there.
+/// Time without data on a connection, after which the kernel asks whether its client is there.
 ///
 /// # Upstream
 /// `defaultKeepAlivePeriod` in `apiserver/pkg/server/secure_serving.go`.
@@ -52,15 +52,15 @@ pub enum ServingError {
          nothing"
     )]
     Listen {
-        /// The address.
+        /// The address that was requested.
         address: SocketAddr,
-        /// What the operating system says.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// Certificates and parameters.
+    /// Certificates or TLS parameters cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// Kubeconfigs and authorities.
+    /// Kubeconfigs or CAs cannot be used.
     #[error(transparent)]
     Setup(#[from] SetupError),
     /// The cluster's settings of authentication.
@@ -69,7 +69,7 @@ pub enum ServingError {
     /// The operating system refuses another thread or its runtime.
     #[error("cannot start the thread of the HTTPS port")]
     Spawn(#[from] std::io::Error),
-    /// The thread ended.
+    /// The thread of the HTTPS port ended.
     #[error("the thread of the HTTPS port ended")]
     Ended,
 }
@@ -95,7 +95,7 @@ impl Bound {
         Ok(Self { listener, address, options, clock })
     }
 
-    /// The bound address.
+    /// Returns the address that is bound.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address

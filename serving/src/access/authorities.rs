@@ -34,7 +34,7 @@ pub enum BundleError {
     /// It is not PEM.
     #[error("it is not PEM")]
     Pem(#[from] rustls::pki_types::pem::Error),
-    /// It contains no certificate, or one that is none.
+    /// The bundle contains no certificate that can be used.
     #[error("it contains no certificate that can be used")]
     NoCertificate,
     /// A certificate cannot be used as an authority.
@@ -49,7 +49,7 @@ impl Authorities {
     /// Reads a bundle in PEM.
     ///
     /// # Errors
-    /// Where there is no authority in it, or one that cannot be used.
+    /// If the bundle contains no certificate, or a certificate that cannot be used.
     pub(super) fn read(pem: &[u8]) -> Result<Self, BundleError> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(pem) {
@@ -64,7 +64,7 @@ impl Authorities {
         Ok(Self { pem: pem.to_vec(), subjects, verifier })
     }
 
-    /// Whether the bundle is this one.
+    /// Returns `true` if the bundle was read from this text.
     pub(super) fn are(&self, pem: &[u8]) -> bool {
         self.pem == pem
     }
@@ -90,10 +90,10 @@ impl Authorities {
     }
 }
 
-/// The user that a verified certificate names; `None` where it names none.
+/// Returns the user that a verified certificate names, or `None` if it names none.
 ///
 /// # Errors
-/// Where its UID is ambiguous.
+/// If the certificate has several UIDs.
 ///
 /// # Upstream
 /// `CommonNameUserConversion` in `apiserver/pkg/authentication/request/x509`.

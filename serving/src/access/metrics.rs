@@ -58,7 +58,6 @@ pub(super) struct AccessMetrics {
 }
 
 impl AccessMetrics {
-    /// Registers the metrics.
     pub(super) fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
             lookups: Family::default(),

@@ -56,16 +56,16 @@ pub(super) struct Access {
     metrics: AccessMetrics,
 }
 
-/// What becomes of a request.
+/// The decision about a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Decision {
-    /// It is answered.
+    /// The request is served to this user.
     Allowed(User),
     /// Its credentials are not valid.
     Unauthorized,
     /// The user may not send it. The reason may be empty.
     Forbidden {
-        /// The user.
+        /// The user who is refused.
         user: User,
         /// The reason of the API server.
         reason: String,

@@ -23,12 +23,12 @@ pub(crate) struct HeaderNames {
 }
 
 impl HeaderNames {
-    /// Whether a proxy of this common name may name users.
+    /// Returns `true` if a proxy with this common name may name users.
     pub(super) fn allow(&self, common_name: &str) -> bool {
         self.allowed_names.is_empty() || self.allowed_names.iter().any(|name| name == common_name)
     }
 
-    /// The user that the headers name; `None` where they name none.
+    /// Returns the user that the headers name, or `None` if they name none.
     ///
     /// # Upstream
     /// `headerrequest` in `apiserver/pkg/authentication/request`.

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-/// What a review is about: a hash, so that neither tokens nor long paths stay in memory.
+/// Hash of the subject of a review, so that neither tokens nor long paths stay in memory.
 pub(super) type Key = [u8; 32];
 
 /// The key of what is reviewed.
@@ -40,7 +40,7 @@ impl<V: Clone> Answers<V> {
         self.by_key.get(key).map(|(answer, _)| answer.clone())
     }
 
-    /// Keeps an answer until `end`; of too many the one that ends first is dropped.
+    /// Keeps a response until `end`. If there are too many, drops the response that ends first.
     fn insert(&mut self, key: Key, answer: V, end: Instant) {
         self.remove(&key);
         if self.by_key.len() >= self.most
@@ -79,13 +79,13 @@ impl<V: Clone> ReviewCache<V> {
         self.answers.lock().get(key, Instant::now())
     }
 
-    /// The answer that is known, or that of `review`, which counts for as long as `ttl` says.
+    /// Returns the cached response. If there is none, calls `review` and caches its response for `ttl`.
     ///
     /// # Cancellation
     /// Another caller that waits for the same review sends it again.
     ///
     /// # Errors
-    /// Those of the review, which are not kept.
+    /// If the review fails. The error is not cached.
     pub(super) async fn get(
         &self,
         key: Key,
@@ -115,7 +115,7 @@ struct Waiting<'a, V: Clone> {
 }
 
 impl<V: Clone> Waiting<'_, V> {
-    /// Whether no other caller has taken the answer yet: the review is not pending any more from then on.
+    /// Returns `true` if no other caller has taken the response yet. The review is not pending any more from then on.
     fn is_first(&self) -> bool {
         let mut pending = self.cache.pending.lock();
         let is_pending = pending.get(&self.key).is_some_and(|cell| Arc::ptr_eq(cell, &self.cell));

@@ -17,13 +17,13 @@ const TOKEN_REVIEWS: Resource = Resource::cluster_scoped("authentication.k8s.io"
 const ACCESS_REVIEWS: Resource =
     Resource::cluster_scoped("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview");
 
-/// How long a review may take, repetitions and the wait for others included.
+/// Longest time for a review, including repetitions and the wait for other reviews.
 ///
 /// # Upstream
 /// `TokenRequestTimeout` and `ClientTimeout` in `apiserver/pkg/server/options`.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How many reviews are under way at a time; further ones wait.
+/// Largest number of reviews at a time; further ones wait.
 const MOST_REVIEWS: usize = 32;
 
 /// The code of the response to a creation.
@@ -54,7 +54,7 @@ pub(super) struct AccessReviewStatus {
     pub(super) reason: String,
 }
 
-/// What is asked in a `SubjectAccessReview`.
+/// The question of a `SubjectAccessReview`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AccessQuestion<'a> {
@@ -75,7 +75,7 @@ struct NonResource<'a> {
 }
 
 impl<'a> AccessQuestion<'a> {
-    /// Whether `user` may send a request of `verb` to `path`.
+    /// Asks if `user` may send a request of `verb` to `path`.
     pub(super) fn new(user: &'a User, path: &'a str, verb: &'a str) -> Self {
         let non_resource_attributes = NonResource { path, verb };
         Self { non_resource_attributes, user: &user.name, groups: &user.groups, uid: &user.uid, extra: &user.extra }
@@ -180,7 +180,7 @@ impl Reviewer {
     }
 }
 
-/// Whether a failed review may succeed soon.
+/// Returns `true` if a failed review may succeed soon.
 fn may_pass(error: &ApiError) -> bool {
     matches!(error.class(), ErrorClass::Transient | ErrorClass::Unavailable)
 }

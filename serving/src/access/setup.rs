@@ -33,20 +33,20 @@ const AUTHORIZATION: &str = "authorization";
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupError {
-    /// A kubeconfig.
+    /// A kubeconfig cannot be used.
     #[error("cannot use the kubeconfig of --{flag}")]
     Kubeconfig {
-        /// The flag.
+        /// The flag of the kubeconfig.
         flag: &'static str,
-        /// What is wrong.
+        /// The reason why it cannot be loaded.
         source: LoadError,
     },
     /// The connection that a kubeconfig asks for.
     #[error("cannot connect to the API server with --{flag}")]
     Connect {
-        /// The flag.
+        /// The flag of the kubeconfig.
         flag: &'static str,
-        /// What is wrong.
+        /// The reason why no connection can be made.
         source: StackError,
     },
     /// A file with authorities.
@@ -58,7 +58,7 @@ pub enum SetupError {
 pub(crate) struct Setup {
     pub(crate) access: Access,
     pub(crate) trust: Arc<Trust>,
-    /// Absent where nothing is read from the cluster.
+    /// `None` if nothing is read from the cluster.
     lookup: Option<Lookup>,
 }
 
@@ -127,7 +127,7 @@ impl Setup {
         Ok(Self { access, trust, lookup })
     }
 
-    /// What keeps the cluster's settings up to date, apart from the access.
+    /// Separates the access from the parts that keep it up to date.
     pub(crate) fn split(self) -> (Access, Arc<Trust>, Follower) {
         let follower = Follower { trust: Arc::clone(&self.trust), lookup: self.lookup };
         (self.access, self.trust, follower)
@@ -186,7 +186,8 @@ impl Follower {
     }
 }
 
-/// Clients with the credentials of a kubeconfig, or else of the pod; `None` where there are neither.
+/// Makes clients with the credentials of a kubeconfig, or of the pod if none is given. Returns `None` if there are
+/// neither.
 async fn client(
     kubeconfig: Option<&Path>,
     flag: &'static str,

@@ -13,7 +13,7 @@ use super::request_header::HeaderNames;
 /// Where the authorities of clients, or of front proxies, come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum BundleSource {
-    /// A file.
+    /// A file in PEM.
     File(PathBuf),
     /// The cluster's config map.
     Cluster,
@@ -28,17 +28,17 @@ pub enum TrustError {
     /// It cannot be read.
     #[error("cannot read the client CAs in {}", .path.display())]
     Read {
-        /// The file.
+        /// The file of the bundle.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// Its content cannot be used.
     #[error("cannot use the client CAs in {}", .path.display())]
     Bundle {
-        /// The file.
+        /// The file of the bundle.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason why the bundle is invalid.
         source: BundleError,
     },
 }
@@ -52,15 +52,15 @@ pub(super) struct Trusted {
     pub(super) proxies: Option<(Arc<Authorities>, Arc<HeaderNames>)>,
 }
 
-/// Whose certificates count, as files and the cluster say now.
+/// The CAs whose certificates count now, from files and from the cluster.
 ///
 /// # Guarantees
-/// What cannot be used leaves everything as it is: a bundle that was valid counts until there is another.
+/// An invalid bundle changes nothing: the last valid bundle counts until there is another.
 #[derive(Debug)]
 pub(crate) struct Trust {
     clients: BundleSource,
     proxies: BundleSource,
-    /// The headers of front proxies, where flags and not the cluster name the authorities.
+    /// Headers of front proxies, if flags and not the cluster name their CAs.
     headers: Arc<HeaderNames>,
     now: RwLock<Trusted>,
 }
@@ -75,7 +75,7 @@ impl Trust {
         self.now.read().clone()
     }
 
-    /// The authorities whose certificates clients are asked for; `None` where none would ever count.
+    /// Returns the CAs whose certificates clients are asked for, or `None` if no certificate can ever count.
     pub(crate) fn subjects(&self) -> Option<Vec<DistinguishedName>> {
         if self.clients == BundleSource::None && self.proxies == BundleSource::None {
             return None;

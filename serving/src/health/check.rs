@@ -1,4 +1,4 @@
-//! One named check.
+//! A health check with a name.
 
 use std::fmt;
 use std::sync::Arc;

@@ -32,7 +32,7 @@ pub(super) fn routes(state: &Arc<ServingState>) -> Router {
     routes.with_state(Arc::clone(state))
 }
 
-/// What only a restart cures: the kubelet restarts what is not alive.
+/// Returns the checks of problems that only a restart cures: the kubelet restarts a process that is not alive.
 fn live_checks(state: &ServingState) -> Vec<Check> {
     live(&state.manager, &state.live)
 }

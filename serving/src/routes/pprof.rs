@@ -19,10 +19,10 @@ use super::responses::{text, typed};
 use crate::profiler::{ProfileError, Profiler};
 use crate::state::ServingState;
 
-/// How long CPU time is sampled where no one says otherwise, as in Go.
+/// Seconds for which CPU time is sampled unless the request says otherwise, as in Go.
 const DEFAULT: u64 = 30;
 
-/// How long it is sampled at most.
+/// Longest time of sampling, in seconds.
 const MOST: u64 = 300;
 
 const INDEX: &str = "\

@@ -55,7 +55,7 @@ fn flags(state: &ServingState) -> Map<String, Value> {
     Map::from_iter([("flags".to_owned(), Value::Object(of_flags.collect()))])
 }
 
-/// What runs, since when.
+/// Describes the program and its uptime.
 fn status(state: &ServingState, now: Timestamp) -> Map<String, Value> {
     let up = now.duration_since(state.started).as_secs().max(0);
     // As `kube=1.35`, or as the version alone.

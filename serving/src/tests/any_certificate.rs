@@ -3,7 +3,6 @@
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 
-/// Accepts every certificate.
 #[derive(Debug)]
 pub(crate) struct AnyCertificate;
 

@@ -31,7 +31,7 @@ pub(super) fn settings(arguments: &[&str]) -> Effective {
     }
 }
 
-/// What a program with these settings shows.
+/// State of a program with these settings.
 pub(super) fn state(settings: &Effective) -> ServingState {
     let controller = ControllerDescriptor::new("test-controller", |_| Ok(Loops::none("as the test wants it")));
     let registry = Registry::of([controller]).expect("it is one controller");

@@ -28,16 +28,16 @@ use server_names::ServerNames;
 pub(crate) enum KeyPairSource {
     /// Two files, which must exist.
     Files {
-        /// The certificate, those of its authorities after it.
+        /// File of the certificate, followed by the certificates of its CAs.
         cert: PathBuf,
-        /// The private key.
+        /// File of the private key.
         key: PathBuf,
     },
     /// Two files in `--cert-dir`. A self-signed certificate is written to them if neither exists.
     Folder {
-        /// The certificate.
+        /// File of the certificate.
         cert: PathBuf,
-        /// The private key.
+        /// File of the private key.
         key: PathBuf,
     },
     /// A self-signed certificate that only this process has.
@@ -47,7 +47,7 @@ pub(crate) enum KeyPairSource {
 /// Certificates and parameters of the HTTPS port.
 #[derive(Debug, Clone)]
 pub(crate) struct TlsSettings {
-    /// The default certificate.
+    /// Certificate for all other host names.
     pub(crate) pair: KeyPairSource,
     /// The certificates for certain host names.
     pub(crate) by_name: Vec<CertKey>,
@@ -77,7 +77,7 @@ pub(super) struct Tls {
     loaded: Mutex<Loaded>,
 }
 
-/// What has been read, and the configurations that follow from it.
+/// The key pairs that were read, and the configurations that follow from them.
 struct Loaded {
     default: KeyPair,
     by_name: Vec<KeyPair>,

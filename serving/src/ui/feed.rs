@@ -15,10 +15,10 @@ use super::history::History;
 use super::snapshot::{settings, state};
 use crate::state::ServingState;
 
-/// How many streams of events are open at a time, of all clients together. Each counts as an answer under way.
+/// Largest number of open event streams of all clients together. Each counts as a response that is being sent.
 pub(super) const MOST_STREAMS: usize = 8;
 
-/// How often samples are taken, and state is sent.
+/// Interval at which samples are taken and state is sent.
 const INTERVAL: Duration = Duration::from_secs(3);
 
 /// The feed of the status page.

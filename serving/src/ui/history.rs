@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use kcm_framework::explain::QueueStatus;
 use serde_json::{Value, json};
 
-/// How many samples of a queue are kept.
+/// Number of samples of a queue that are kept.
 const SAMPLES: usize = 200;
 
 /// Of how many queues samples are kept: twice as many as all controllers of upstream have. Further queues have no chart.

@@ -19,7 +19,7 @@ use super::reviewer::{Reviewer, TokenReviewStatus};
 use super::trust::{Trust, Trusted};
 use super::user::User;
 
-/// How many answers are kept.
+/// Largest number of responses in the cache.
 const MOST_ANSWERS: usize = 4096;
 
 /// The settings of authentication.
@@ -31,21 +31,21 @@ pub(crate) struct AuthenticationOptions {
     pub(crate) client_ca: Option<PathBuf>,
     /// The authorities of front proxies.
     pub(crate) request_header_ca: Option<PathBuf>,
-    /// The headers of front proxies, where their authorities are in a file.
+    /// Headers of front proxies, if a flag names the file with their CAs.
     pub(crate) headers: HeaderNames,
     /// Whether nothing is read from the cluster.
     pub(crate) skip_lookup: bool,
     /// Whether the program runs though the cluster's settings cannot be read.
     pub(crate) tolerate_lookup_failure: bool,
-    /// How long the answer of a `TokenReview` counts.
+    /// Time for which the response of a `TokenReview` is cached.
     pub(crate) token_ttl: Duration,
 }
 
-/// Whose requests are.
+/// Finds the users who send requests.
 pub(super) struct Authentication {
     trust: Arc<Trust>,
     clock: Arc<dyn Clock>,
-    /// Absent where there is no API server to ask: tokens do not count then.
+    /// `None` without an API server to ask. Tokens do not count then.
     reviewer: Option<Arc<Reviewer>>,
     token_ttl: Duration,
     tokens: ReviewCache<TokenReviewStatus>,

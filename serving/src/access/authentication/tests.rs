@@ -89,7 +89,7 @@ fn a_proxy_names_users_if_it_may() {
     let world = World::new();
     assert_eq!(world.identify(&client(&world.proxies, "proxy"), JANE, NOW), (Some("jane".to_owned()), 0));
     assert_eq!(world.identify(&client(&world.proxies, "other"), JANE, NOW), (None, 2));
-    // Without a user in the headers, its certificate has to count as that of a client.
+    // Without a user in the headers, the proxy's certificate must count as a client's certificate.
     assert_eq!(world.identify(&client(&world.proxies, "proxy"), &[], NOW), (None, 1));
 }
 
