@@ -21,7 +21,7 @@ use crate::runtime::main_thread::{self, WakeUps};
 use crate::runtime::run;
 use crate::settings::{self, is_default};
 
-/// What the help says after the flags.
+/// Text of the help after the flags.
 const SOURCES: &str = "\
 Every flag is also a variable, KCM_KUBE_API_QPS for --kube-api-qps, and most are a key of the configuration file.
 Flags override variables, and variables the file.";
@@ -48,7 +48,7 @@ impl Default for Host {
 }
 
 impl Host {
-    /// Adds a sub-command.
+    /// Adds a sub-command to the host.
     pub fn subcommand(mut self, subcommand: Subcommand) -> Self {
         self.subcommands.push(subcommand);
         self
@@ -162,7 +162,7 @@ fn start(registry: Registry, settings: Effective, sources: Sources, extensions: 
     main_thread::run(WakeUps::Moderated, &logs, |stop| run::run(configured, source, &logs, stop))
 }
 
-/// Says that requests are sent as JSON, where the settings ask for something else, as the default does.
+/// Says that requests are sent as JSON, if the settings ask for something else, as the default does.
 fn log_content_type(settings: &Effective) {
     let asked: String = settings.get("kube-api-content-type").unwrap_or_default();
     if !["", "application/json"].contains(&asked.as_str()) {

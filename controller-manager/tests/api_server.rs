@@ -1,4 +1,4 @@
-//! The binary and its API server: what is said of one that cannot be used, and that a fit one is.
+//! The binary with an API server that it can use, and the errors about one that it cannot use.
 
 #![cfg(feature = "builtin")]
 

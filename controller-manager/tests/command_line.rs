@@ -1,4 +1,4 @@
-//! What the binary makes of its command line.
+//! The command line of the binary.
 
 #![cfg(feature = "builtin")]
 
@@ -54,7 +54,7 @@ fn the_help_has_every_flag_under_its_heading() {
     assert_eq!(format!("{before}{after}"), help.stdout);
 }
 
-/// What `--help` prints to a terminal of so many columns.
+/// Returns the output of `--help` on a terminal of this width.
 fn help_on_a_terminal(columns: u16, variables: &[(&str, &str)]) -> String {
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there must be a terminal");
     grantpt(&terminal).and_then(|()| unlockpt(&terminal)).expect("the terminal is our own");

@@ -1,4 +1,4 @@
-//! The sub-command `config`.
+//! The sub-command `config` of the binary.
 
 #![cfg(feature = "builtin")]
 
@@ -18,7 +18,7 @@ fn config(arguments: &[&str]) -> Ended {
     run(MANAGER, &[&["config"], arguments].concat())
 }
 
-/// What a `config` command prints that succeeds.
+/// Returns the output of a `config` command that succeeds.
 fn printed(arguments: &[&str]) -> String {
     let ended = config(arguments);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{arguments:?}");

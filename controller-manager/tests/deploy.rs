@@ -1,4 +1,4 @@
-//! What deploys the program, in `deploy/`: each file is valid, is applied, and its command line starts the program.
+//! The deployments in `deploy/`: each file is valid, is applied, and its command line starts the program.
 
 #![cfg(feature = "builtin")]
 

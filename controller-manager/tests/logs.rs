@@ -1,4 +1,4 @@
-//! What the binary logs.
+//! The log of the binary.
 
 #![cfg(feature = "builtin")]
 

@@ -1,6 +1,4 @@
-//! The status page in a browser, where Chromium is installed.
-//!
-//! `SCREENSHOTS=FOLDER` also writes pictures of it.
+//! The status page in a browser, if Chromium is installed.
 
 #![cfg(all(feature = "builtin", feature = "sandbox"))]
 

@@ -24,7 +24,7 @@ const WEBSITES: Resource = Resource::namespaced("example.com", "v1", "websites",
 const CONFIG_MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
 const NAME: &str = "website-controller";
 
-/// A controller of websites, which reads config maps too. It is skipped where websites are not served.
+/// A controller of websites, which reads config maps too. It is skipped if websites are not served.
 const CONTROLLER: ControllerDescriptor = ControllerDescriptor::new(NAME, init);
 
 /// Reads config maps alone, and stays.
@@ -41,7 +41,7 @@ const NEIGHBOUR: ControllerDescriptor = ControllerDescriptor::new_async("neighbo
     })
 });
 
-/// How many values of a kind live.
+/// Number of living values of a kind.
 #[derive(Clone, Default)]
 struct Count(Arc<AtomicIsize>);
 
@@ -64,7 +64,7 @@ impl Drop for Counted {
     }
 }
 
-/// What an initialization makes and its end must free.
+/// Values that an initialization makes and its end must free.
 #[derive(Clone, Default)]
 struct Living {
     handlers: Count,
@@ -90,7 +90,7 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     }
 }
 
-/// Labels websites.
+/// Sets a label on websites.
 struct Labels {
     websites: Informer<PartialObjectMeta>,
     _counted: Counted,
@@ -125,7 +125,7 @@ fn all_are_served(sandbox: &Sandbox) -> bool {
     websites.len() == OBJECTS && websites.iter().all(|website| website["metadata"]["labels"]["served"] == "yes")
 }
 
-/// What must be the same after each round.
+/// Figures that must be the same after each round.
 #[derive(Debug, PartialEq, Eq)]
 struct Footprint {
     informers: usize,

@@ -12,7 +12,7 @@ use crate::command_line::exit::Exit;
 pub struct Subcommand {
     /// The first word of the command line.
     pub name: &'static str,
-    /// What follows the name of the program in the help, a line each.
+    /// Lines of the help, without the name of the program.
     pub usages: &'static [&'static str],
     /// The settings that only this sub-command has.
     pub rows: &'static [Row],
@@ -29,13 +29,13 @@ pub struct Subcommand {
 
 /// The command line of a sub-command, read and merged with the other sources.
 pub struct Invocation {
-    /// The settings, those of the sub-command included. [`Effective::operands`] are the words after its name.
+    /// The settings, including the settings of the sub-command. [`Effective::operands`] are the words after its name.
     pub settings: Effective,
     /// A manager as these settings configure it, which lacks only a connection; or every reason why there is none.
     pub manager: Result<ManagerBuilder, Vec<String>>,
 }
 
-/// What a sub-command does once its command line is accepted.
+/// Action of a sub-command after its command line is accepted.
 pub enum Action {
     /// Prints this text on standard output.
     Print(String),
@@ -48,6 +48,6 @@ pub enum Action {
 pub struct Failure {
     /// How the process ends.
     pub exit: Exit,
-    /// What is printed, a line each.
+    /// The reasons to print, a line each.
     pub reasons: Vec<String>,
 }

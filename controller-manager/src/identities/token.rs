@@ -15,7 +15,7 @@ const LEEWAY_PERCENT: u32 = 20;
 /// The least life that is assumed: less than that is taken for a clock that is wrong.
 const LEAST_LIFE: Duration = Duration::from_mins(10);
 
-/// A `TokenRequest`.
+/// Request and response of `TokenRequest`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TokenRequest {
@@ -55,7 +55,7 @@ pub(crate) struct Token {
     pub(crate) header: http::HeaderValue,
     /// When the next one is requested.
     pub(crate) renew_at: Instant,
-    /// Until when it is used where no other can be had.
+    /// Time until which the token is used if there is no newer token.
     pub(crate) expires_at: Instant,
 }
 

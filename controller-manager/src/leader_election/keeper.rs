@@ -28,15 +28,14 @@ pub(crate) struct Keeper {
     /// Whether a write was sent whose effect is not known.
     may_have_written: bool,
     rng: fastrand::Rng,
-    /// How many terms of leadership have begun.
+    /// Number of terms of leadership that have begun.
     terms: u64,
 }
 
-/// What a [`Keeper`] works with.
+/// Options of a [`Keeper`].
 pub(crate) struct KeeperOptions {
     /// Namespace and name of the lease.
     pub(crate) lease: ObjectKey,
-    /// The periods.
     pub(crate) timing: Timing,
     /// The client of the lease.
     pub(crate) api: ApiClient,
@@ -152,7 +151,7 @@ impl Keeper {
 
     /// Takes the lease from the watch; returns whether it is free.
     ///
-    /// The object for updates stays that of the last request, as a watch may be behind; but one that is free and newer is
+    /// Updates start from the object of the last request, because a watch may be behind. A newer object that is free is
     /// updated as the watch showed it.
     fn observe(&mut self) -> bool {
         let Some(object) = self.options.changes.borrow_and_update().clone() else { return false };
@@ -257,7 +256,7 @@ impl Keeper {
     }
 }
 
-/// Waits for a time; for ever where there is none.
+/// Waits for a time, or for ever if it is `None`.
 async fn end_of(leading: Option<Instant>) {
     match leading {
         Some(until) => sleep_until(until).await,

@@ -71,7 +71,7 @@ pub(super) struct Migration {
 }
 
 impl Migration {
-    /// Whether that controller migrates.
+    /// Returns `true` if the controller migrates.
     pub(super) fn includes(&self, controller: &str) -> bool {
         self.lease.controllers.contains(controller)
     }
@@ -98,7 +98,7 @@ impl Migration {
     /// Waits for a change of the lease, which the loops follow.
     ///
     /// # Errors
-    /// [`Ended::LeaseLost`] where the process must end, as the lease was lost.
+    /// [`Ended::LeaseLost`] if the process must end because the lease was lost.
     ///
     /// # Cancellation
     /// No change is lost.

@@ -23,7 +23,6 @@ pub(crate) struct Options {
     pub(crate) lease: ObjectKey,
     /// The identity of this process, unique among all processes, ever.
     pub(crate) identity: String,
-    /// The periods.
     pub(crate) timing: Timing,
     /// The limits of the requests for the lease, which count for themselves.
     pub(crate) limits: Limits,
@@ -77,7 +76,7 @@ impl LeaseThread {
         let stopped = stop.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         std::thread::Builder::new().name("leader-election".to_owned()).spawn(move || {
-            // Dropped in reverse, also where the thread panics.
+            // Dropped in reverse, even if the thread panics.
             let _end = end;
             let _leadership = NoLeaderOnDrop(options.leadership.clone());
             runtime.block_on(keep(&config, options, &fence, &stopped, started));
@@ -167,5 +166,5 @@ const IDENTITY: &str = "leader-election";
 /// `KubeControllerManagerUserAgent` in `cmd/kube-controller-manager/app/options`.
 const EVENT_SOURCE: &str = "kube-controller-manager";
 
-/// How long events that wait may take to be sent at the end.
+/// Longest time for which pending events are sent at the end.
 const FLUSH: Duration = Duration::from_secs(1);

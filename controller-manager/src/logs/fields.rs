@@ -12,7 +12,7 @@ use super::quote::quote;
 /// How log lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Format {
-    /// klog's text.
+    /// The text format of klog.
     #[default]
     Text,
     /// A JSON object for each line.
@@ -37,7 +37,7 @@ impl Pairs {
     }
 }
 
-/// What an event or a span has recorded.
+/// Fields of an event or a span.
 #[derive(Debug)]
 pub(super) struct Record {
     format: Format,
@@ -47,7 +47,7 @@ pub(super) struct Record {
     pub(super) error: Option<String>,
     /// The field `v`: the verbosity that an event asks for.
     pub(super) verbosity: Option<i32>,
-    /// The other fields.
+    /// All fields but these three.
     pub(super) pairs: Pairs,
 }
 

@@ -14,7 +14,7 @@ const TRANSPORT: [&str; 6] = ["h2", "hyper", "hyper_util", "kube_client", "rustl
 const TRANSPORT_DEBUG: i32 = 8;
 const TRANSPORT_TRACE: i32 = 10;
 
-/// What is printed.
+/// Rules for printing log events.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Filter {
     verbosity: i32,
@@ -32,10 +32,10 @@ impl Filter {
         Self { verbosity: -1, modules: Vec::new() }
     }
 
-    /// Raises the verbosity where a pattern matches; of several the first counts.
+    /// Raises the verbosity if a pattern matches. The first matching pattern counts.
     ///
-    /// A pattern is compared with the name of the source file (without `.rs`; the folder's for a `mod.rs`), as upstream's
-    /// are, and also with the module path and with the name of the controller that is reconciling.
+    /// A pattern is compared with the name of the source file (without `.rs`; the folder's for a `mod.rs`), as
+    /// upstream's are, and also with the module path and with the name of the controller that is reconciling.
     pub(crate) fn modules(self, modules: Vec<ModuleLevel>) -> Self {
         Self { modules, ..self }
     }
@@ -59,7 +59,8 @@ impl Filter {
         self.modules.iter().map(|module| module.level).fold(self.verbosity, i32::max)
     }
 
-    /// Whether events of a call site are printed, wherever they are logged; `None` where it depends on the event.
+    /// Returns `true` if the events of a call site are always printed, `false` if never, and `None` if it depends on
+    /// the event.
     pub(super) fn always(&self, site: &Metadata<'_>) -> Option<bool> {
         let needed = verbosity_of_site(site);
         if self.highest() < needed {
@@ -71,7 +72,8 @@ impl Filter {
         }
     }
 
-    /// Whether an event of a call site with the verbosity `own` is printed within the reconciles of `controllers`.
+    /// Returns `true` if an event of a call site with the verbosity `own` is printed within the reconciles of
+    /// `controllers`.
     pub(super) fn prints<'a>(
         &self,
         site: &Metadata<'_>,
@@ -111,7 +113,7 @@ pub(super) fn verbosity_of_site(site: &Metadata<'_>) -> i32 {
     }
 }
 
-/// Whether events of a call site have a verbosity of their own, as in `info!(v = 2, …)`.
+/// Returns `true` if events of a call site have a verbosity of their own, as in `info!(v = 2, …)`.
 pub(super) fn has_verbosity(site: &Metadata<'_>) -> bool {
     *site.level() == Level::INFO && site.fields().field(VERBOSITY).is_some()
 }

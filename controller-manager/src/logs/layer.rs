@@ -41,7 +41,7 @@ impl KlogLayer {
         Arc::clone(&self.filter.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether a line is printed within the reconciles that `span` and those around it belong to.
+    /// Returns `true` if a line is printed within the reconciles of `span` and the spans around it.
     fn prints<'a, S>(&self, site: &Metadata<'_>, own: Option<i32>, span: Option<SpanRef<'a, S>>) -> bool
     where
         S: LookupSpan<'a>,

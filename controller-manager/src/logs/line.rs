@@ -25,7 +25,7 @@ pub(super) struct Line<'a> {
     pub(super) is_unstructured: bool,
     pub(super) logger: Option<&'a str>,
     pub(super) error: Option<&'a str>,
-    /// Keys and rendered values: those of the spans from the outermost on, then those of the event.
+    /// Keys and rendered values: first of the spans, from the outermost on, then of the event.
     pub(super) pairs: Vec<(&'static str, &'a str)>,
 }
 
@@ -129,7 +129,7 @@ fn milliseconds(now: Timestamp) -> f64 {
     nanoseconds / 1e6
 }
 
-/// Keeps of each key the last value, and where it stands already with the same value, that place.
+/// Keeps the last value of each key. If the same pair occurs earlier, keeps its earlier place.
 fn last_of_each_key(pairs: &mut Vec<(&'static str, &str)>) {
     let mut kept: Vec<(&'static str, &str)> = Vec::with_capacity(pairs.len());
     for pair in pairs.drain(..) {

@@ -1,7 +1,7 @@
 //! Logs: lines as klog writes them, on standard error.
 //!
 //! Libraries log with tracing: a short message without interpolation, and fields. Information is printed at `--v=0`, or
-//! where an event has a field `v` from that verbosity on, debug events from 4 on and traces from 6 on.
+//! from the verbosity in the event's field `v` on, debug events from 4 on and traces from 6 on.
 
 mod fields;
 mod filter;
@@ -68,7 +68,7 @@ impl Logs {
         tracing::callsite::rebuild_interest_cache();
     }
 
-    /// Sets the verbosity from now on, and leaves that of modules as it is.
+    /// Sets the verbosity from now on, and keeps the verbosity of modules.
     pub(crate) fn verbosity(&self) -> impl Fn(i32) + Send + Sync + 'static {
         let shared = Arc::clone(&self.filter);
         move |verbosity| {

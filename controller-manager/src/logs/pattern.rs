@@ -1,7 +1,7 @@
 //! The patterns of `--vmodule`.
 
-/// Whether `text` matches `pattern`: `*` is any sequence, `?` any character, `[a-z]` and `[^a-z]` a class, and `\`
-/// takes the next character as it is. A malformed pattern matches nothing.
+/// Returns `true` if `text` matches `pattern`: `*` is any sequence, `?` any character, `[a-z]` and `[^a-z]` a class,
+/// and `\` takes the next character as it is. A malformed pattern matches nothing.
 ///
 /// # Upstream
 /// `filepath.Match` of Go, on names without slashes.

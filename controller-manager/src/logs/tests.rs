@@ -61,7 +61,7 @@ fn options(format: Format, filter: Filter) -> LogOptions {
     LogOptions { format, filter, split: None, flush_frequency: Duration::from_secs(5) }
 }
 
-/// What is written while `log` runs.
+/// Returns the log that is written while `log` runs.
 fn written(format: Format, filter: Filter, log: impl FnOnce(&Logs)) -> String {
     written_in(TimeZone::UTC, format, filter, log)
 }

@@ -16,10 +16,10 @@ use super::profile::Profile;
 /// 55d0c0b00000-55d0c0c00000 r-xp 00100000 08:01 131    /usr/bin/kcm
 /// ```
 ///
-/// Absent where it is not such a dump.
+/// Returns `None` if the text is not such a dump.
 ///
 /// # Upstream
-/// `jeprof`, which comes with jemalloc, estimates what is in use in the same way.
+/// `jeprof`, which comes with jemalloc, estimates the memory in use in the same way.
 pub(super) fn parse(dump: &str) -> Option<Profile> {
     let (counts, maps) = dump.split_once("\nMAPPED_LIBRARIES:\n")?;
     let mut lines = counts.lines();
@@ -57,8 +57,8 @@ fn in_use(counts: &str) -> Option<(u64, u64)> {
     Some((objects.parse().ok()?, bytes.parse().ok()?))
 }
 
-/// What is in use, given what was sampled of it: an allocation of a size is sampled with the probability
-/// 1 - e^(-size / every).
+/// Estimates the memory in use from its samples. An allocation of a size is sampled with the probability 1 - e^(-size /
+/// every).
 ///
 /// Two sampled objects of 512 bytes each stand for 1024 / (1 - e^(-512 / 524288)) = 1,049,088 bytes.
 #[expect(

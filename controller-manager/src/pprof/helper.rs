@@ -66,7 +66,7 @@ impl Profiler for Helper {
     }
 }
 
-/// This program: where its file was replaced, the one that runs.
+/// Returns the path of the running program, even if its file was replaced.
 fn program() -> std::io::Result<PathBuf> {
     if cfg!(target_os = "linux") { Ok(PathBuf::from("/proc/self/exe")) } else { std::env::current_exe() }
 }

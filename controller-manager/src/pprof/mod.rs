@@ -1,4 +1,4 @@
-//! Profiles of this process in pprof's format: where its CPU time goes, and what holds its memory.
+//! Profiles of this process in pprof's format: use of CPU time, and holders of memory.
 //!
 //! ```text
 //! route ──▶ helper.rs ──starts──▶ the same program as `pprof-helper`, a child that traces its parent
@@ -8,8 +8,8 @@
 //! ```
 //!
 //! # Guarantees
-//! - The manager itself runs no handler of signals, keeps no samples and reads no symbols: what a profile needs is memory
-//!   of the child, and ends with it.
+//! - The manager itself runs no handler of signals, keeps no samples and reads no symbols: what a profile needs is
+//!   memory of the child, and ends with it.
 //! - A thread is stopped only while it runs, for as long as its stack is read. A child that dies leaves none stopped.
 //! - One profile is made at a time.
 //!

@@ -28,7 +28,7 @@ use super::symbols::{Section, code};
 /// The time between samples, as Go's.
 const PERIOD: Duration = Duration::from_millis(10);
 
-/// How long a thread that was told to stop is waited for: where it has to wait for a CPU, it takes a while.
+/// Longest wait for a thread that was told to stop. A thread that needs a CPU first takes a while.
 const STOP: Duration = Duration::from_millis(20);
 
 /// How much of a stack is read.

@@ -1,4 +1,4 @@
-//! What the last reload came to.
+//! The result of the last reload.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(crate) struct ReloadState {
 pub(crate) struct LastReload {
     /// When the configuration was loaded.
     pub(crate) at: Timestamp,
-    /// Every mistake, where the configuration was refused. The settings from before it are in use then.
+    /// Every mistake, if the configuration was refused. The previous settings are in use then.
     pub(crate) result: Result<(), Vec<String>>,
 }
 
@@ -39,7 +39,7 @@ impl ReloadState {
         self.last.lock().clone()
     }
 
-    /// Whether the configuration that is there is the one in use.
+    /// Succeeds if the settings in use are the current configuration.
     ///
     /// # Errors
     /// The reason for readiness to fail: when the last reload was refused, and every mistake.

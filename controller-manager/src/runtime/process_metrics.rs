@@ -13,9 +13,9 @@ use kcm_framework::prometheus_client::metrics::counter::ConstCounter;
 use kcm_framework::prometheus_client::metrics::gauge::ConstGauge;
 use tokio::runtime::Handle;
 
-/// Shows the metrics of the process in `metrics`, and those of `runtime`, which runs the controllers.
+/// Shows the metrics of the process and of `runtime`, which runs the controllers, in `metrics`.
 pub(crate) fn register(metrics: &Metrics, runtime: Handle) {
-    /// Registers them once.
+    /// Marks the metrics as registered, so that it happens once.
     #[derive(Clone)]
     struct OfProcess;
     metrics.register(|registry| {
@@ -80,7 +80,7 @@ fn exact(count: usize) -> Option<f64> {
     u32::try_from(count).ok().map(f64::from)
 }
 
-/// What `/proc` says of this process.
+/// Figures of this process from `/proc`.
 #[derive(Debug, Default)]
 struct Process {
     cpu_seconds: Option<f64>,

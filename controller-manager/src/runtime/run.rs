@@ -129,7 +129,7 @@ fn controllers_check(manager: ManagerHandle) -> Check {
     })
 }
 
-/// The participant in leader election, where there is any.
+/// Returns the participant in leader election, if it is enabled.
 fn candidate(election: Option<Election>, metrics: &Metrics) -> Result<Option<Candidate>, Failure> {
     let candidate = |election| {
         let lease = metrics.register(LeaseMetrics::register);

@@ -5,9 +5,9 @@ use kcm_framework::AbsentController;
 /// A controller that upstream knows, whether it is linked or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UpstreamController {
-    /// Its canonical name.
+    /// Canonical name of the controller.
     pub name: &'static str,
-    /// Its aliases.
+    /// Other names that `--controllers` accepts.
     pub aliases: &'static [&'static str],
     /// When upstream starts it.
     pub start: UpstreamStart,
@@ -45,7 +45,7 @@ impl UpstreamController {
 const BY_DEFAULT: UpstreamStart = UpstreamStart::ByDefault { gates: &[] };
 const NAMED: UpstreamStart = UpstreamStart::Named { gates: &[] };
 
-/// What starts with `*` if these gates are on.
+/// Starts with `*` if these gates are on.
 const fn gated(gates: &'static [&'static str]) -> UpstreamStart {
     UpstreamStart::ByDefault { gates }
 }

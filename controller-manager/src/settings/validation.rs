@@ -1,8 +1,8 @@
-//! What no row can check alone: settings that do not go together.
+//! Checks that no row can do alone: settings that do not go together.
 //!
 //! # Upstream
-//! The `Validate` functions of `cmd/kube-controller-manager/app/options`, what its leader election refuses at its start,
-//! and what its node IPAM controller refuses at its own.
+//! The `Validate` functions of `cmd/kube-controller-manager/app/options`, and the checks of its leader election and of
+//! its node IPAM controller at their start.
 
 use std::net::IpAddr;
 
@@ -202,7 +202,7 @@ fn read_ranges(text: &str) -> Option<Vec<IpAddr>> {
     text.trim().split(',').map(range).collect()
 }
 
-/// Whether these are the addresses of one IP family, or of both.
+/// Returns `true` if these are the addresses of one IP family, or one of each.
 fn is_stack(ranges: &[IpAddr]) -> bool {
     match ranges {
         [one, other] => one.is_ipv4() != other.is_ipv4(),

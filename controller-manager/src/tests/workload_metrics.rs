@@ -1,5 +1,5 @@
-//! The metrics of workloads that are there only with jobs, stateful sets and pods to collect: names, types, labels, buckets
-//! and stability are those of upstream's table.
+//! The metrics of workloads, which exist only with jobs, stateful sets and pods to collect, have the names, types,
+//! labels, buckets and stability of upstream's table.
 
 use std::time::Duration;
 

@@ -36,7 +36,7 @@ async fn a_standby_writes_nothing_and_asks_no_more_than_the_leader() {
     );
 }
 
-/// How many times `path` was read over the socket of a server.
+/// Number of times that `path` was read over the socket of a server.
 fn gets_of(server: &Server, path: &str) -> usize {
     let get = format!("GET {path}");
     server.requests().iter().filter(|request| **request == get).count()

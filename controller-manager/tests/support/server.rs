@@ -64,7 +64,7 @@ impl Server {
         self.held.send_replace(Some(path));
     }
 
-    /// Answers everything.
+    /// Serves all requests from now on.
     pub fn release(&self) {
         self.held.send_replace(None);
     }
@@ -94,7 +94,7 @@ async fn listen() -> (TcpListener, String) {
     (listener, address)
 }
 
-/// What is served over each connection.
+/// The servers behind each connection.
 #[derive(Clone)]
 struct Served {
     sandbox: Sandbox,
@@ -110,7 +110,7 @@ impl Served {
             let path = request.uri().path().to_owned();
             self.requests.lock().expect("no test panics with it").push(format!("{} {path}", request.method()));
             async move {
-                // The test has ended where the sender is gone.
+                // The test has ended if the sender is dropped.
                 drop(held.wait_for(|held| *held != Some(&*path)).await);
                 match instead(&path) {
                     Some((code, text)) => Ok(Response::builder()

@@ -50,7 +50,7 @@ impl Participant {
         self.elector.answered(request, self.now, answer, self.now, &mut self.rng)
     }
 
-    /// Reads the lease.
+    /// Reads the lease and returns the next step.
     fn reads(&mut self, lease: Lease) -> Next {
         assert_eq!(self.request(0), Request::Get);
         self.answered(&Request::Get, Answer::Lease(lease))

@@ -18,7 +18,7 @@ const TIMING: Timing = Timing {
 /// Milliseconds of true time.
 type Millis = u64;
 
-/// What happens to the requests of a run, and how often.
+/// Faults of the requests in a run, and their frequency.
 #[derive(Debug, Clone)]
 struct Weather {
     seed: u64,
@@ -26,11 +26,11 @@ struct Weather {
     rates: Vec<u64>,
     /// The longest time that a request takes to reach the server; it may land long after its client gave up.
     slowest: Millis,
-    /// How many of a hundred requests never arrive, and how many answers never return.
+    /// Number of a hundred requests that never arrive, and of a hundred responses that never return.
     lost: (u64, u64),
-    /// How many of a hundred wake-ups come late, as after a SIGSTOP, and by how much at most.
+    /// Number of a hundred wake-ups that are late, as after a SIGSTOP, and the longest delay.
     stopped: (u64, Millis),
-    /// How many of a hundred steps begin a time in which the candidate reaches nothing, and how long that lasts at most.
+    /// Number of a hundred steps that begin a time without connection for the candidate, and the longest such time.
     cut: (u64, Millis),
     /// When all of this ends.
     until: Millis,

@@ -35,8 +35,7 @@ const LEAKS: &str = "RELOAD_SOAK_LEAKS";
 const WARM_UP: usize = 100;
 const RELOADS: usize = 200;
 
-/// The least that a reload leaves behind where it leaks: settings take tens of kilobytes, a task or a loop thousands of
-/// bytes.
+/// The smallest leak of a reload: settings take tens of kilobytes, a task or a loop thousands of bytes.
 const MOST_BYTES_OF_A_RELOAD: usize = 256;
 
 const NAMESPACE: &str = "default";
@@ -148,7 +147,7 @@ fn ask_for(sandbox: &Sandbox, wanted: [(usize, usize); DEPLOYED.len()], lone: us
     sandbox.patch(&REPLICA_SETS, &key(LONE), &json!({ "spec": { "replicas": lone } })).expect("it is there");
 }
 
-/// Whether every object is as that round asks for it.
+/// Returns `true` if every object is as the round asks for it.
 fn is_as_wanted(sandbox: &Sandbox, wanted: [(usize, usize); DEPLOYED.len()], lone: usize) -> bool {
     let pods = sandbox.list(&PODS, None);
     let pods_of = |app: &str, image: usize| {
@@ -179,7 +178,7 @@ async fn until(what: &str, holds: impl Fn() -> bool) {
     assert!(tokio::time::timeout(Duration::from_mins(10), waiting).await.is_ok(), "it never came true that {what}");
 }
 
-/// What must be the same before and after.
+/// Figures that must be the same before and after.
 #[derive(Debug, PartialEq, Eq)]
 struct Footprint {
     tasks: usize,
@@ -253,14 +252,14 @@ fn two_hundred_reloads_under_load_lose_no_key_and_no_memory() {
     runtime.expect("a runtime can be made").block_on(soak());
 }
 
-/// What the soak is for: the least leak that it promises to find.
+/// The purpose of the soak: the smallest leak that it promises to find.
 #[test]
 fn a_leak_of_each_reload_fails_the_soak() {
     let (succeeded, printed) = alone(&[(ALONE, "1"), (LEAKS, "1")]);
     assert!(!succeeded && printed.contains(&format!("bytes in {RELOADS} reloads")), "{printed}");
 }
 
-/// Whether the soak succeeds in a process of its own, and what it prints.
+/// Runs the soak in a process of its own. Returns its success and its output.
 fn alone(variables: &[(&str, &str)]) -> (bool, String) {
     let own = std::env::current_exe().expect("the path of this test is known");
     let name = "reload::tests::soak::two_hundred_reloads_under_load_lose_no_key_and_no_memory";
