@@ -27,7 +27,7 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// a delayed request is timed out by the server before its outcome is read.
 const NETWORK_GRACE: Duration = Duration::from_secs(4);
 
-/// How long a response may take, to its last byte.
+/// Time for which a response may take, to its last byte.
 const RESPONSE_TIMEOUT: Duration = REQUEST_TIMEOUT.saturating_add(NETWORK_GRACE);
 
 const JSON: &str = "application/json";
@@ -436,13 +436,13 @@ impl ApiClient {
 
 type Describe<'a> = &'a (dyn Fn() -> String + Send + Sync);
 
-/// What is sent with each attempt of a request.
+/// The parts of a request that each attempt sends.
 struct Sent<'a> {
     method: Method,
     path: String,
     accept: &'static str,
     body: Option<(&'static str, &'a Payload)>,
     describe: Describe<'a>,
-    /// How many bytes of the response are read at most.
+    /// Largest number of bytes of the response that are read.
     limit: usize,
 }

@@ -52,7 +52,7 @@ struct Identities {
     by_key: BTreeMap<ClientKey, Arc<ClientIdentity>>,
 }
 
-/// What tells one client from another.
+/// Key that distinguishes clients.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct ClientKey {
     identity: String,

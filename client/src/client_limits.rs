@@ -28,7 +28,7 @@ pub enum ClientLimits {
     Fixed {
         /// Requests a second over time.
         qps: u16,
-        /// Requests at once.
+        /// Largest number of requests at once.
         burst: u16,
     },
 }

@@ -18,7 +18,7 @@ type Counter = (Method, Arc<dyn ClientMetrics>);
 pub(super) struct CountedBody {
     body: Body,
     bytes: u64,
-    /// Absent where the bytes are not counted.
+    /// `None` if the bytes are not counted.
     counter: Option<Counter>,
 }
 

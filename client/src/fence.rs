@@ -34,7 +34,7 @@ const CLOSED: u64 = 0;
 const OPEN: u64 = u64::MAX;
 
 impl Default for Fence {
-    /// An open fence.
+    /// Returns a fence that is open.
     fn default() -> Self {
         Self { state: Arc::new(State { epoch: Instant::now(), until: AtomicU64::new(OPEN) }) }
     }

@@ -35,7 +35,7 @@ impl PanicLog {
         Self { metrics, by_task: Arc::default() }
     }
 
-    /// Runs a future of that task; `None` where it panics, after that was logged and counted.
+    /// Runs a future of that task. A panic is logged and counted, and returns `None`.
     pub(crate) async fn catch<T>(&self, task: &'static str, work: impl Future<Output = T>) -> Option<T> {
         AssertUnwindSafe(work).catch_unwind().await.map_err(|panic| self.note(task, &*panic)).ok()
     }

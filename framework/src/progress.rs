@@ -1,4 +1,4 @@
-//! Whether a loop makes progress with its keys.
+//! Detects loops that make no progress with their keys.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -34,7 +34,7 @@ pub enum ScaleError {
         /// Kind of the object.
         kind: String,
     },
-    /// The kind has no scale, or one that is of another kind than `Scale`.
+    /// The kind has no scale, or its scale is of another kind than `Scale`.
     #[error("{resource} does not implement the scale subresource")]
     NotScalable {
         /// The resource of the kind, as `websites.example.com`.

@@ -1,11 +1,11 @@
-//! Whether the API server serves a resource, by its answers and by discovery.
+//! Availability of a resource, by responses of the API server and by discovery.
 
 use tokio::sync::watch;
 
-/// Whether the resource of an informer is served.
+/// Availability of the resource of an informer.
 ///
-/// It disappears when both lists and discovery say so: an answer of 404 alone may come from an aggregated server that
-/// starts, and discovery alone may be older than the last answer.
+/// It disappears if both lists and discovery lack it: a 404 alone may come from an aggregated server that starts, and
+/// discovery alone may be older than the last response.
 pub(crate) struct Availability(watch::Sender<Seen>);
 
 #[derive(Debug, Clone, Copy)]

@@ -15,10 +15,10 @@ pub trait Cache: Send + Sync {
     /// The resource that is listed and watched.
     fn resource(&self) -> &Resource;
 
-    /// The list options.
+    /// Returns the list options of the informer.
     fn list_options(&self) -> &ListOptions;
 
-    /// Whether the informer has synced: its cache has held all objects once, since the resource is served.
+    /// Returns `true` if the informer has synced: its cache has held all objects once, since the resource is served.
     fn has_synced(&self) -> bool;
 
     /// The status of the informer.
@@ -32,13 +32,14 @@ pub trait Cache: Send + Sync {
     /// after the resource has disappeared.
     fn last_sync_resource_version(&self) -> ResourceVersion;
 
-    /// The state of the object with that key, also of one that cannot be decoded.
+    /// The state of the object with that key, including objects that cannot be decoded.
     fn object_state(&self, key: &ObjectKey) -> Option<ObjectState>;
 
     /// The objects of the cache that certainly match `options`, in no order; see [`ListOptions::covers`].
     fn matching(&self, options: &ListOptions) -> Vec<(ObjectKey, ObjectState)>;
 
-    /// Whether an object with that metadata matches the list options; `None` where the metadata do not decide that.
+    /// Returns `true` if an object with that metadata matches the list options, and `None` if the metadata do not
+    /// decide that.
     fn covers(&self, meta: &Meta) -> Option<bool>;
 
     /// The object with that key, if it cannot be decoded.

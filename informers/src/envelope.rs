@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 pub enum EventKind {
     /// An object was created, or entered the selector.
     Added,
-    /// An object changed.
+    /// An object was updated.
     Modified,
     /// An object was deleted, or left the selector.
     Deleted,
@@ -44,7 +44,7 @@ impl EventKind {
 /// An object in one of the encodings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Object<'a> {
-    /// JSON.
+    /// The object as JSON.
     Json(&'a str),
     /// A protobuf message, without the envelope.
     Protobuf(&'a [u8]),
@@ -155,7 +155,6 @@ impl<'a> Event<'a> {
     }
 }
 
-/// A bookmark.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Bookmark {
     pub(crate) version: ResourceVersion,

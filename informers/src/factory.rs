@@ -238,7 +238,7 @@ impl Factory {
 }
 
 impl Inner {
-    /// Counts one more user of an informer, which is created where there is none.
+    /// Counts one more user of an informer, and creates the informer if there is none.
     fn use_informer<V: View>(&self, resource: Resource, list_options: ListOptions) -> (u64, Arc<SharedInformer<V>>) {
         let state = &mut *self.state.lock();
         let known = state.informers.iter_mut().find(|entry| {
@@ -347,7 +347,7 @@ impl State {
         }
     }
 
-    /// Other views and list options of the resource of an entry; those of other namespaces hold other objects.
+    /// Other views and list options of the resource of an entry. Entries of other namespaces hold other objects.
     fn others(&self, of: &Entry) -> Vec<String> {
         let others = self.informers.iter().filter(|entry| {
             entry.resource == of.resource

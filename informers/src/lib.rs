@@ -74,7 +74,7 @@
 //! An object that **cannot be decoded** is nothing to decide by, and keeps nothing else from being decided. A controller that
 //! does not see an object may create it twice, so it is not in the cache, and yet known
 //! ([`Informer::undecodable`](crate::Informer::undecodable)). Such an object
-//! - **is known by its metadata*, or by its name if the metadata cannot be decoded either, or else is only counted;
+//! - *is known by its metadata*, or by its name if the metadata cannot be decoded either, or else is only counted;
 //! - *leaves the cache as if deleted and comes back as if added*, but its end is not reported to hooks;
 //! - *is reported once for each error*: a log line, a count, and the status, which names it;
 //! - *is forgotten when it is deleted or gone from a list*;

@@ -31,7 +31,7 @@ impl ListOptions {
         self.namespace.as_deref().is_none_or(|wanted| key.namespace() == Some(wanted))
     }
 
-    /// Whether no object matches both, as they select different namespaces.
+    /// Returns `true` if no object matches both, because they select different namespaces.
     pub(crate) fn are_of_another_namespace_than(&self, others: &Self) -> bool {
         matches!((&self.namespace, &others.namespace), (Some(one), Some(other)) if one != other)
     }
@@ -46,8 +46,8 @@ impl ListOptions {
         if decided { fields } else { Some(false) }
     }
 
-    /// Whether every object that matches `others` certainly matches these options, and whether its metadata decide which
-    /// of those that match these options match `others`.
+    /// Returns `true` if every object that matches `others` certainly matches these options, and metadata decide which
+    /// objects of these options match `others`.
     pub(crate) fn include(&self, others: &Self) -> bool {
         fn is_wider<T: PartialEq>(wider: Option<&T>, narrower: Option<&T>) -> bool {
             wider.is_none() || wider == narrower

@@ -28,7 +28,7 @@ type MetadataHandler = Box<dyn FnMut(&MetadataChange, Origin) + Send>;
 #[derive(Clone)]
 pub struct MetadataInformer {
     source: Arc<dyn MetadataSource>,
-    /// The selection, where the cache holds more.
+    /// The selection, if the cache holds more objects.
     within: Option<ListOptions>,
     recorder: Recorder,
 }

@@ -59,7 +59,7 @@ impl ProgressHooks {
         drop(before);
     }
 
-    /// Calls all hooks, once for each object that has ended, and once where none has.
+    /// Calls all hooks, once for each deleted object, and once if no object was deleted.
     pub(crate) fn call(
         &self,
         resource_version: impl FnOnce() -> ResourceVersion,

@@ -152,7 +152,7 @@ impl Reflector {
 
     fn perform(&mut self, effect: Effect) {
         match effect {
-            // Objects are staged and applied where they are decoded.
+            // The code that decodes objects also stages and applies them.
             Effect::Nothing | Effect::Stage | Effect::Apply => {}
             Effect::Open(request) => self.open(request),
             Effect::Close(trouble) => {

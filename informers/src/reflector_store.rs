@@ -1,4 +1,4 @@
-//! What a reflector does with objects: the part of it that depends on their type.
+//! Stores the objects of a reflector: the part of it that depends on their type.
 //!
 //! Everything else of a reflector is compiled once, however many types of objects there are: 20 KB of code for each.
 
@@ -19,7 +19,6 @@ use crate::undecodable::Undecodable;
 pub(crate) enum Destination {
     /// The list that is not complete yet.
     Staged,
-    /// The cache.
     Cache,
     /// Nowhere: the exchange ends.
     Dropped,
@@ -30,8 +29,8 @@ pub(crate) trait ReflectorStore: Send {
     /// The form in which objects are asked for.
     fn form(&self) -> Form;
 
-    /// Reads the object of an event, and puts it where `destination` says, which is asked with its version; or removes it.
-    /// `line` is the whole event, where that is JSON.
+    /// Reads the object of an event, and puts it at the place that `destination` returns for its version, or removes
+    /// it. `line` is the whole event, if it is JSON.
     fn read(
         &mut self,
         event: Event<'_>,
@@ -42,7 +41,6 @@ pub(crate) trait ReflectorStore: Send {
     /// Reads the object of a page, and adds it to the list.
     fn stage(&mut self, item: Object<'_>);
 
-    /// Drops the list.
     fn unstage(&mut self);
 
     /// Replaces the contents of the cache by the list, which is complete at that version.

@@ -24,7 +24,7 @@ use crate::status::{InformerStatus, Record};
 use crate::store::Store;
 use crate::undecodable::{SharedUndecodable, Undecodable, UndecodableObject, UndecodableObjects};
 
-/// What an informer has whatever the type of its objects.
+/// The state of an informer that does not depend on the type of its objects.
 pub(crate) struct InformerState {
     pub(crate) resource: Resource,
     pub(crate) list_options: ListOptions,

@@ -37,12 +37,12 @@ impl UndecodableObject {
     }
 }
 
-/// What is known of an object that cannot be decoded.
+/// The known parts of an object that cannot be decoded.
 #[derive(Debug)]
 pub(crate) enum Undecodable {
     /// At least its name.
     Named(Arc<UndecodableObject>),
-    /// The error alone.
+    /// The error only, without a name.
     Nameless(String),
 }
 
@@ -106,7 +106,7 @@ impl UndecodableObjects {
         self.by_key.len() + self.nameless.values().sum::<usize>()
     }
 
-    /// What the status says of them.
+    /// Describes them for the status.
     pub(crate) fn sentence(&self) -> Option<String> {
         let first = self.by_key.values().next().map(|object| format!("{}: {}", object.key, object.error));
         let nameless = || self.nameless.keys().next().map(|error| format!("an object without a name: {error}"));
@@ -141,8 +141,8 @@ impl SharedUndecodable {
         }
     }
 
-    /// Replaces all objects by those of a list while `replace_cache` replaces the cache: at no time is an object in
-    /// neither.
+    /// Replaces all objects by the objects of a list while `replace_cache` replaces the cache: at no time is an object
+    /// in neither.
     pub(crate) fn replace<R>(&self, list: UndecodableObjects, replace_cache: impl FnOnce() -> R) -> R {
         let is_change = {
             let objects = &mut *self.objects.write();
@@ -162,7 +162,7 @@ impl SharedUndecodable {
         self.objects.read().new_of(list)
     }
 
-    /// Whether objects were added, forgotten or replaced since the last call.
+    /// Returns `true` if objects were added, forgotten or replaced since the last call.
     pub(crate) fn take_changed(&self) -> bool {
         self.changed.swap(false, Ordering::Relaxed)
     }

@@ -166,7 +166,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             wake.notify_waiters();
         }
         if is_ready {
-            // One worker is enough: it wakes the next where another key is ready.
+            // One worker is enough: it wakes the next if another key is ready.
             wake.notify_one();
         }
         result

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::answer::{Answer, Effect, Meaning, Repeat, RequestKind, meaning, repeats_safely};
 
-/// How often a request is repeated because the API server asked for it.
+/// Number of times that a request is repeated because the API server asked for it.
 ///
 /// # Upstream
 /// The default of client-go.
@@ -25,7 +25,7 @@ pub struct Attempts {
     /// The deadline of the first attempt, before which each repetition begins.
     until: Option<Instant>,
     in_progress: Option<Instant>,
-    /// Whether an attempt with an answer may have taken effect.
+    /// Whether a completed attempt may have taken effect.
     may_have_landed: bool,
     /// Whether an attempt before the last may have taken effect.
     was_lost: bool,
@@ -73,7 +73,7 @@ impl Attempts {
         self.was_lost
     }
 
-    /// Whether a repetition is safe, and would show the outcome of the attempts so far.
+    /// Returns `true` if a repetition is safe and would show the outcome of the attempts so far.
     pub(crate) const fn may_repeat_after_outage(&self) -> bool {
         self.may_reconnect && self.may_have_landed && repeats_safely(self.kind)
     }

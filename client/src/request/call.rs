@@ -131,13 +131,13 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Whether the body carries the uid or the resource version of the object that it is meant for.
+/// Returns `true` if the body carries the uid or the resource version of the object that it is meant for.
 fn is_guarded(body: &Payload) -> bool {
     let head = body.0.as_ref().ok().and_then(|json| Head::of(json).ok());
     head.is_some_and(|head| !head.uid.is_unset() || !head.resource_version.is_unset())
 }
 
-/// Whether an object carries its own name.
+/// Returns `true` if an object carries its own name.
 pub(crate) fn has_name(object: &Payload) -> bool {
     let head = object.0.as_ref().ok().and_then(|json| Head::of(json).ok());
     head.is_some_and(|head| !head.name.is_empty())

@@ -47,9 +47,9 @@ pub enum Cause {
          writes, or `writes` if it reads them from no cache"
     )]
     Undeclared {
-        /// The loop.
+        /// Name of the loop.
         name: &'static str,
-        /// The resource.
+        /// The resource that was written.
         resource: String,
     },
     /// The response was a success, but cannot be decoded.
@@ -293,7 +293,7 @@ pub(crate) fn chain<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<It
     })
 }
 
-/// Distinguishes a connection that was never made from one that broke.
+/// Distinguishes a connection that was never made from a connection that broke.
 pub(crate) fn transport(error: kube::Error) -> Cause {
     let not_sent = chain(&error).any(|error| {
         error

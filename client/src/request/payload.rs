@@ -45,13 +45,13 @@ pub enum Patch {
     Json(Payload),
     /// Strategic merge patch: lists merge by their keys; only for built-in kinds.
     Strategic(Payload),
-    /// Server-side apply.
+    /// Server-side apply, with a field manager.
     Apply {
-        /// The field manager.
+        /// Name of the field manager.
         field_manager: String,
         /// Whether to take over fields of other managers.
         force: bool,
-        /// The applied configuration.
+        /// The configuration to apply.
         body: Payload,
     },
 }
@@ -77,7 +77,7 @@ impl Patch {
         }
     }
 
-    /// Whether applying it twice equals applying it once; the operations of a JSON patch may not.
+    /// Returns `true` if applying it twice equals applying it once. This does not hold for JSON patches.
     pub(crate) const fn is_idempotent(&self) -> bool {
         match self {
             Self::Merge(_) | Self::Strategic(_) | Self::Apply { .. } => true,
@@ -89,11 +89,11 @@ impl Patch {
 /// The subresource of an object that a request addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subresource {
-    /// The object itself.
+    /// The object itself, without a subresource.
     None,
-    /// Its `status` subresource.
+    /// The `status` subresource of the object.
     Status,
-    /// Its `scale` subresource.
+    /// The `scale` subresource of the object.
     Scale,
     /// Another subresource, for example `eviction` or `token`.
     Other(&'static str),
@@ -125,7 +125,7 @@ impl Subresource {
 /// How a deletion propagates to dependents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum DeletionPropagation {
-    /// Dependents are orphaned.
+    /// The dependents are kept and orphaned.
     Orphan,
     /// Dependents are deleted after the owner.
     Background,

@@ -21,7 +21,7 @@ pub struct Written {
 }
 
 impl Written {
-    /// Decodes the metadata of a response; missing fields are those of the request.
+    /// Decodes the metadata of a response. Missing fields are taken from the request.
     pub(crate) fn read(body: Bytes, namespace: Option<&str>, name: Option<&str>) -> Result<Self, serde_json::Error> {
         let metadata = Head::of(&body)?;
         let name = if metadata.name.is_empty() { name.unwrap_or_default().into() } else { metadata.name };

@@ -59,7 +59,6 @@ struct Status {
 }
 
 impl Scale {
-    /// Decodes a `Scale`.
     pub(crate) fn read(json: &[u8]) -> Result<Self, serde_json::Error> {
         let Body { metadata, spec, status, .. } = serde_json::from_slice(json)?;
         Ok(Self {

@@ -12,14 +12,13 @@ use super::pending_writes::CacheIndex;
 pub(crate) struct Primary(Vec<CacheIndex>);
 
 impl Primary {
-    /// Adds a cache.
     pub(crate) fn add(&mut self, cache: CacheIndex) {
         if !self.contains(cache) {
             self.0.push(cache);
         }
     }
 
-    /// Whether the cache at that position holds objects that keys name.
+    /// Returns `true` if the cache at that position holds objects that keys name.
     pub(crate) fn contains(&self, cache: CacheIndex) -> bool {
         self.0.contains(&cache)
     }

@@ -29,21 +29,17 @@ use crate::scale_client::ScaleClient;
 pub(crate) struct SharedContext {
     /// The builder of clients, one per identity.
     pub(crate) clients: ClientBuilder,
-    /// The shared informers.
     pub(crate) informers: Factory,
-    /// What the informers decode beyond the fields of views.
+    /// Parts that the informers decode beyond the fields of views.
     pub(crate) needs: Needs,
     /// The merged settings of the start.
     pub(crate) settings: Effective,
     /// The settings as they were last reloaded.
     pub(crate) live_settings: LiveSettings,
-    /// The wall clock.
     pub(crate) clock: Arc<dyn Clock>,
-    /// The event recorders.
     pub(crate) events: Recorders,
     /// The resources that the API server serves.
     pub(crate) discovery: Discovery,
-    /// The metrics.
     pub(crate) metrics: Arc<Metrics>,
     /// The decisions about keys.
     pub(crate) journal: Arc<Journal>,
@@ -100,18 +96,18 @@ pub struct ControllerContext {
     shared: Arc<SharedContext>,
 }
 
-/// What the context takes from the descriptor of its controller.
+/// The fields of the descriptor that the context of its controller uses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DescriptorParts {
-    /// Its canonical name.
+    /// Canonical name of the controller.
     pub(crate) controller: &'static str,
-    /// Its client identity.
+    /// Client identity of the controller.
     pub(crate) identity: &'static str,
     /// The component that its events name as their source.
     pub(crate) event_component: &'static str,
     /// The rate limit of its requests.
     pub(crate) client_limits: ClientLimits,
-    /// What it needs of views.
+    /// Parts of views that it needs.
     pub(crate) needs: &'static [Need],
 }
 
@@ -132,7 +128,7 @@ impl ControllerContext {
         }
     }
 
-    /// What the controller has registered with its informers.
+    /// The registrations of the controller with its informers.
     pub(crate) const fn registrations(&self) -> &Registrations {
         &self.registrations
     }

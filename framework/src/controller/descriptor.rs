@@ -214,7 +214,7 @@ impl ControllerDescriptor {
         self
     }
 
-    /// What its context takes from it.
+    /// Returns the fields that its context uses.
     pub(crate) const fn parts(&self) -> DescriptorParts {
         DescriptorParts {
             controller: self.name,
@@ -225,7 +225,6 @@ impl ControllerDescriptor {
         }
     }
 
-    /// Calls its `InitFunc`.
     pub(crate) fn initialize<'a>(&self, context: &'a ControllerContext) -> BoxFuture<'a, Result<Loops, BoxError>> {
         match self.init {
             Init::Plain(init) => ready(init(context)).boxed(),

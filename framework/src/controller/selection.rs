@@ -32,7 +32,7 @@ pub enum SelectionError {
         "the controller {name:?} is not part of this binary yet: let another controller manager run it, and leave it out here"
     )]
     Absent {
-        /// Its canonical name.
+        /// Canonical name of the controller.
         name: &'static str,
     },
 }

@@ -1,7 +1,7 @@
 //! Discovery: the resources that the API server serves, and the resource of a kind.
 //!
-//! A [`Refresher`] reads them; a [`Discovery`] holds the last snapshot and notifies of changes. One request for
-//! the core group and one for all others where the server aggregates discovery, else one per version of each group.
+//! A [`Refresher`] reads them; a [`Discovery`] holds the last snapshot and notifies of changes. One request for the
+//! core group and one for all others if the server aggregates discovery, else one per version of each group.
 //!
 //! # Guarantees
 //!

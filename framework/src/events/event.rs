@@ -49,9 +49,9 @@ impl ObjectReference {
 /// The type of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub enum EventType {
-    /// Something expected.
+    /// Something that is expected happened.
     Normal,
-    /// Something unexpected.
+    /// Something that is not expected happened.
     Warning,
 }
 
@@ -245,7 +245,7 @@ impl CoreEvent {
     }
 }
 
-/// `<object>.<nanoseconds>`, or a hash of the object where that is no valid name. The same for every version of the
+/// `<object>.<nanoseconds>`, or a hash of the object if that is no valid name. The same for every version of the
 /// object.
 pub(super) fn name(object: &ObjectReference, nanos: i64) -> String {
     let name = format!("{}.{nanos:x}", object.name);

@@ -41,12 +41,12 @@ pub enum Seen {
 /// How a reconcile ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
-    /// It succeeded.
+    /// The reconcile has succeeded.
     Succeeded {
         /// After which delay it asked to be called again.
         requeue_after: Option<Duration>,
     },
-    /// It failed.
+    /// The reconcile has failed.
     Failed {
         /// The class of the error.
         class: &'static str,
@@ -62,7 +62,7 @@ pub enum Ended {
     Panicked(Box<str>),
 }
 
-/// What an allocation takes beside its bytes.
+/// Overhead of an allocation, in bytes.
 const ALLOCATION: usize = 16;
 
 const fn text(length: usize) -> usize {

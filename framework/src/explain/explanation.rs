@@ -156,7 +156,7 @@ pub struct EventExplanation {
     pub count: u32,
 }
 
-/// What makes decisions readable: the resources of the caches of a loop, by their positions, and the time.
+/// Makes decisions readable: the resources of the caches of a loop, by their positions, and the time.
 pub(crate) struct Reader<'a> {
     pub(crate) resources: &'a [String],
     pub(crate) now: Timestamp,

@@ -1,4 +1,4 @@
-//! What one reconcile does, as its session notes it.
+//! Notes of a session about its reconcile: decisions, writes and events.
 
 use std::borrow::Cow;
 
@@ -19,11 +19,10 @@ pub struct Notes {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Noted {
     pub(super) notes: Vec<Note>,
-    /// How many were left out.
+    /// Number of notes that were left out.
     pub(super) left_out: u32,
 }
 
-/// One note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Note {
     /// A sentence of the controller.
@@ -32,11 +31,9 @@ pub(super) enum Note {
     Wrote(Wrote),
     /// Events of one reason.
     Recorded {
-        /// The reason.
         reason: Box<str>,
-        /// The first message.
+        /// The message of the first event.
         message: Box<str>,
-        /// How many.
         count: u32,
     },
 }
@@ -54,11 +51,11 @@ pub(super) struct Wrote {
     pub(super) verb: &'static str,
     pub(super) resource: ResourceName,
     pub(super) subresource: Option<&'static str>,
-    /// The first object.
+    /// The object of the first write.
     pub(super) object: Option<ObjectKey>,
     pub(super) count: u32,
     pub(super) failed: u32,
-    /// The first error.
+    /// The error of the first failed write.
     pub(super) error: Option<Box<str>>,
 }
 

@@ -111,7 +111,7 @@ impl From<&Setting<Workers>> for LoopWorkers {
     }
 }
 
-/// What a loop takes from the context of its controller.
+/// The parts of its controller's context that a loop uses.
 pub(crate) struct LoopEnvironment {
     pub(crate) controller: &'static str,
     pub(crate) informers: Factory,

@@ -66,7 +66,7 @@ pub(super) enum Resync {
 }
 
 impl Resync {
-    /// The period, where that of the manager is `of_manager`.
+    /// Returns the resync period. `of_manager` is the period of the manager.
     pub(super) const fn period(self, of_manager: Duration) -> Option<Duration> {
         match self {
             Self::Never => None,

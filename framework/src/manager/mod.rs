@@ -53,7 +53,7 @@ pub struct Manager {
     start_interval: Duration,
     /// The least resync period; the period is drawn once from [it, 2 × it).
     min_resync: Duration,
-    /// How long each stage may take to stop.
+    /// Time for which each stage may take to stop.
     grace: Duration,
     /// The failure that ends the manager.
     failures: FirstFailure,
@@ -93,9 +93,9 @@ pub enum ManagerError {
     /// A controller failed, and failures [end the manager](ManagerBuilder::end_on_controller_failure).
     #[error("the controller {controller} failed in {what}: {reason}")]
     ControllerFailed {
-        /// Its canonical name.
+        /// Canonical name of the controller.
         controller: &'static str,
-        /// What of it failed.
+        /// The part of it that failed.
         what: String,
         /// The error, or the message of the panic.
         reason: String,
@@ -306,7 +306,7 @@ async fn follow_discovery(informers: &Factory, discovery: &Discovery) {
     std::future::pending::<()>().await;
 }
 
-/// What the controllers that are enabled at the start need of views.
+/// Parts of views that the controllers enabled at the start need.
 fn needs(registry: &Registry, controls: &Controls, settings: &Effective) -> Needs {
     let is_on = |descriptor: &&ControllerDescriptor| {
         controls.enables(descriptor) && descriptor.required_gates.iter().all(|gate| settings.enabled(gate))

@@ -53,7 +53,6 @@ impl Stages {
         Self { current: None, tasks: BTreeMap::new(), panics }
     }
 
-    /// Enters `stage`.
     pub(super) fn enter(&mut self, stage: Stage) {
         debug_assert!(
             self.current.is_none_or(|current| current < stage),

@@ -53,7 +53,7 @@ pub struct Metrics {
     task_panics: family::Family<TaskLabels, Counter>,
     health: HealthMetrics,
     options: Mutex<ExpositionOptions>,
-    /// What controllers registered, by its type.
+    /// The metrics that controllers registered, by type.
     of_controllers: Mutex<HashMap<TypeId, Box<dyn Any + Send + Sync>>>,
     /// The metrics of controllers, by name.
     by_name: Mutex<ByName>,
@@ -205,7 +205,7 @@ impl Metrics {
         self.exec_plugins.refresh();
         let mut out = String::new();
         if text::encode(&mut out, &self.registry.lock()).is_err() {
-            // Writing to a string fails only where a metric of a plugin does.
+            // Writing to a string fails only if a metric of a plugin fails.
             out.clear();
             let _written = writeln!(out, "# a metric could not be written");
         }

@@ -135,7 +135,7 @@ struct Body<M> {
     metadata: M,
 }
 
-// The order of the fields in both patches is that of upstream.
+// The order of the fields in both patches is upstream's.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Adoption<'a> {

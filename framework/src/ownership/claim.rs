@@ -87,7 +87,7 @@ impl<V: View> Claims<V> {
                 Claim::Leave(_) => {}
             }
         }
-        // Caches list in no order; requests are sent in that of the names.
+        // Caches list in no order; requests are sent in the order of the names.
         for objects in [&mut claims.adopt, &mut claims.release] {
             objects.sort_unstable_by(|a, b| a.meta().key.cmp(&b.meta().key));
         }

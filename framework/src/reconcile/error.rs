@@ -40,7 +40,7 @@ pub(super) enum Retry {
     BackOffWithin(Duration),
     /// After a fixed delay.
     After(Duration),
-    /// When something changes.
+    /// When a change enqueues the key.
     OnChange,
 }
 
@@ -59,10 +59,10 @@ impl Class {
         }
     }
 
-    /// Whether a failure of a key that had failed `before` times in a row is logged as a warning or an error.
+    /// Returns `true` if a failure of a key that had failed `before` times in a row is logged as a warning or an error.
     ///
-    /// A single conflict is normal; one that persists for seconds shows another writer of the same fields, or an object
-    /// that never appears in the cache.
+    /// A single conflict is normal. A conflict that persists for seconds shows another writer of the same fields, or an
+    /// object that never appears in the cache.
     pub(super) const fn is_logged(self, before: u32) -> bool {
         const PERSISTENT: u32 = 10;
         match self {
@@ -71,7 +71,7 @@ impl Class {
         }
     }
 
-    /// Whether the failure may be that of an unreachable API server, and not an answer of it.
+    /// Returns `true` if an unreachable API server may have caused the failure.
     pub(super) const fn may_be_outage(self) -> bool {
         match self {
             Self::Transient | Self::Unavailable => true,

@@ -46,7 +46,7 @@ pub struct Session {
     pending_writes: Mutex<Vec<PendingWrite>>,
     /// The time at which the key is reconciled again whatever happens.
     requeue_at: Mutex<Option<Instant>>,
-    /// What is explained of this reconcile.
+    /// Notes that explain this reconcile.
     notes: Notes,
 }
 
@@ -79,7 +79,7 @@ impl Session {
         self.object = object;
     }
 
-    /// The object that the key names, as the cache shows it now; `None` where the loop has no such cache.
+    /// The object that the key names, as the cache shows it now. `None` if the loop has no such cache.
     pub(super) fn seen(&self) -> Option<Seen> {
         let (cache, key) = self.object.as_ref()?;
         Some(match self.caches[*cache].object_state(key) {
@@ -94,7 +94,7 @@ impl Session {
         &self.notes
     }
 
-    /// What the sessions of the loop share.
+    /// The context that the sessions of the loop share.
     pub(super) fn context(&self) -> &LoopContext {
         &self.context
     }
@@ -285,8 +285,8 @@ impl Write<'_> {
         })
     }
 
-    /// Whether the cache shows the write. Where list options select by other fields than name and namespace, that is known
-    /// of objects only that the cache holds already.
+    /// Returns `true` if the cache will show the write. If list options select by other fields than name and namespace,
+    /// this is known only for objects that the cache holds already.
     fn is_covered(&self, cache: CacheIndex, object: &ObjectKey, written: &Written) -> bool {
         let cache = &self.session.caches[cache];
         // Nearly every cache holds all objects; only for others the response is decoded again.

@@ -230,11 +230,11 @@ fn with_uid(mut changes: Value, object: &Meta) -> Value {
     changes
 }
 
-/// Whose the object is that has the name of a created one.
+/// Creator of the object that has the name of a new object.
 enum Taken {
-    /// The one that was sent.
+    /// The object that was sent; an earlier attempt has created it.
     ByThis(Written),
-    /// Another object.
+    /// It is another object.
     ByAnother,
     /// It is not known.
     Unclear,

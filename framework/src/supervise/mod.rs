@@ -1,4 +1,4 @@
-//! Supervision of controllers: each is initialized, run, restarted with back-off where it fails, and stopped.
+//! Supervision of controllers: each is initialized, run, restarted with back-off if it fails, and stopped.
 //!
 //! ```text
 //!           selected            Ok(loops)           caches synced
@@ -18,9 +18,9 @@
 //!   loops is called again after each change of the served resources.
 //! - *A controller stops while a resource that it reads is not served.* Its loops drain, its event handlers and unused
 //!   informers go, and its `InitFunc` is called again.
-//! - *A controller that is taken away drains and leaves nothing behind*, and one that is added starts as at the start of
-//!   the manager.
-//! - *Loops stop and start again while informers stay*, all or those of some controllers.
+//! - *A controller that is taken away drains and leaves nothing behind*, and an added controller starts as at the start
+//!   of the manager.
+//! - *Loops stop and start again while informers stay*, all loops or the loops of some controllers.
 //! - *A loop that makes no progress while it has keys is stalled*: after [`STALLED_AFTER`](crate::STALLED_AFTER), log,
 //!   metrics and the handle of the manager show the key and for how long.
 //! - *An `InitFunc` that fails is tried again while its siblings run*, with back-off. A panic is a failure.

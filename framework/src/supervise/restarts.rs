@@ -1,4 +1,4 @@
-//! What restarts have in common: the back-off, and how a failure is reported.
+//! Common parts of restarts: the back-off, and the report of a failure.
 
 use std::any::Any;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(super) async fn pause(cancel: &CancellationToken, delay: Duration) -> bool {
     cancel.run_until_cancelled(tokio::time::sleep(delay)).await.is_some()
 }
 
-/// Logs a failure, and notes it where it ends the manager.
+/// Logs a failure, and records it if it ends the manager.
 pub(super) fn report(
     failures: &FirstFailure,
     controller: &'static str,

@@ -16,7 +16,7 @@ pub enum ControllerState {
     Disabled(String),
     /// It waits for its turn: controllers are initialized one after another.
     Pending,
-    /// Its `InitFunc` runs.
+    /// Its `InitFunc` is running now.
     Initializing,
     /// The cluster does not serve what it needs. It is initialized again when the served resources change.
     Skipped,
@@ -24,7 +24,7 @@ pub enum ControllerState {
     Initialized,
     /// Loops of it wait for their caches to sync.
     WaitingForCaches,
-    /// Its loops run.
+    /// Its loops are running now.
     Running,
     /// Its `InitFunc` or a loop has failed, and is started again after a back-off.
     Restarting,
@@ -60,7 +60,7 @@ pub enum LoopState {
     Stopped,
     /// It waits for its caches to sync.
     WaitingForCaches,
-    /// It runs.
+    /// The loop is running now.
     Running,
     /// It has failed or panicked, and is started again after a back-off.
     Restarting,

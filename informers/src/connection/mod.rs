@@ -48,7 +48,7 @@ struct Inner {
     suspected: Notify,
 }
 
-/// What waiters are notified of.
+/// The state that waiters are notified of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Published {
     reachability: Reachability,

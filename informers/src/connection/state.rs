@@ -9,7 +9,7 @@ use super::probe::Probed;
 /// drawn in [half of it, it).
 pub const PROBE_GAP: Duration = Duration::from_secs(1);
 
-/// How long an API server may forbid probes because it starts.
+/// Time for which an API server may forbid probes because it starts.
 const FORBIDDEN_AT_START: Duration = Duration::from_secs(10);
 
 /// State of the connection to the API server.
@@ -137,10 +137,10 @@ impl State {
         }
     }
 
-    /// Why the API server does not serve, if it does not.
+    /// Returns the reason why the API server does not serve, if it does not.
     ///
-    /// Every user may probe, unless a role that Kubernetes makes was taken away: so a probe that is forbidden is answered
-    /// by an API server that starts, for some time, and by one that serves from then on.
+    /// Every user may probe, unless a default role of Kubernetes was removed. So a 403 means that the API server
+    /// starts; if it lasts, the API server serves and the role is missing.
     fn failure(&mut self, probed: Probed, now: Duration) -> Option<String> {
         match probed {
             Probed::Serves => {

@@ -1,4 +1,4 @@
-//! Which error responses may be those of a server that runs but cannot serve.
+//! Error responses that may come from a server that runs but cannot serve.
 
 use kcm_api::Status;
 

@@ -79,7 +79,7 @@ impl Messages {
         Ok(tail.split_at_checked(self.length(*head)?))
     }
 
-    /// How many bytes are missing of the message that has begun, or of its length.
+    /// Number of bytes that are missing of the message that has begun, or of its length.
     fn missing(&mut self) -> Result<usize, TooLong> {
         match self.partial.split_first_chunk() {
             Some((head, content)) => {

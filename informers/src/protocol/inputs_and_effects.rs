@@ -15,14 +15,14 @@ pub enum ListWatchRequest {
         /// The `timeoutSeconds` of the request.
         timeout: Duration,
     },
-    /// One page of a list, the first where there is no token.
+    /// One page of a list; without a token, the first page.
     Page {
         /// The `continue` token of the previous page.
         continue_token: Option<String>,
     },
     /// A watch for changes after a version.
     Watch {
-        /// The version.
+        /// The resource version to watch from.
         from: ResourceVersion,
         /// The `timeoutSeconds` of the request.
         timeout: Duration,
@@ -56,13 +56,13 @@ pub enum Input {
     ResponseStarted,
     /// Bytes of the body were received.
     Data,
-    /// An object was received, with its version where that can be decoded.
+    /// An object was received, with its version if that can be decoded.
     Object(Option<ResourceVersion>),
     /// A bookmark was received.
     Bookmark {
         /// The version up to which all changes have been sent.
         version: ResourceVersion,
-        /// Whether this ends the initial events of a streaming list.
+        /// Whether it ends the initial events of a streaming list.
         ends_initial_events: bool,
     },
     /// A whole page of a list was received.
@@ -74,7 +74,7 @@ pub enum Input {
     },
     /// The server ended the body.
     Ended,
-    /// The exchange failed.
+    /// The exchange failed with this cause.
     Failed(Failure),
 }
 
@@ -101,7 +101,7 @@ pub enum Failure {
 /// An effect for the reflector to perform.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing.
+    /// There is nothing to do.
     Nothing,
     /// Send a request, and drop an open exchange.
     Open(ListWatchRequest),

@@ -39,7 +39,7 @@ pub struct Protocol {
     streaming: bool,
     /// Whether the server ended the last streaming list before it was complete.
     cut_short: bool,
-    /// How many watches in a row were refused or stayed silent: the version may be the reason.
+    /// Number of watches in a row that were refused or stayed silent: the version may be the reason.
     doubts: u32,
     backoff: Backoff,
     /// The last time that the version or a token was gone.
@@ -311,7 +311,7 @@ impl Protocol {
         }
     }
 
-    /// Ends the back-off where the exchange was a watch that stayed open for [`SHORT`](Self::SHORT): a server under load
+    /// Ends the back-off if the exchange was a watch that stayed open for [`SHORT`](Self::SHORT): a server under load
     /// accepts watches and closes them at once, and a quiet kind has no event for long.
     fn end_backoff_if_it_lasted(&mut self, now: Duration) {
         if let State::Exchanging(Exchange { watching_since: Some(since), .. }) = &self.state
@@ -328,7 +328,8 @@ impl Protocol {
                 self.state = State::Waiting { until: now, continue_token: None };
                 Effect::Close(None)
             }
-            // A server that shuts down ends its streams; one that does so twice does not support streaming lists.
+            // A server that shuts down ends its streams. A server that ends them twice does not support streaming
+            // lists.
             Some(ExchangeKind::StreamingList) if !self.cut_short => {
                 self.cut_short = true;
                 self.back_off(now, None, Some(Trouble::Unfinished))

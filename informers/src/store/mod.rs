@@ -34,14 +34,14 @@ pub struct Store<V> {
 
 struct Contents<V> {
     objects: HashSet<ByKey<V>>,
-    /// A slot stays where it is; one whose index was dropped is used again.
+    /// A slot keeps its position. A slot whose index was dropped is used again.
     indexes: Vec<Option<IndexSlot<V>>>,
     /// The slot of the index by namespace, once there is one.
     by_namespace: Option<usize>,
 }
 
 struct IndexSlot<V> {
-    /// The name and the type of the function, where other users of the same function may share the index.
+    /// The name and the type of the function, if other users of the same function may share the index.
     identity: Option<(&'static str, TypeId)>,
     user: Weak<IndexUser<V>>,
     index: Box<dyn AnyIndex<V>>,
@@ -79,17 +79,17 @@ pub enum Put<V> {
     Added,
     /// The store held another version of the object.
     Updated {
-        /// The previous version.
+        /// The object before the update.
         old: Arc<V>,
     },
     /// The store held another object of that key, with another uid.
     Replaced {
-        /// The previous object.
+        /// The object before the deletion.
         old: Arc<V>,
     },
 }
 
-/// Whether both are the same object in the same version.
+/// Returns `true` if both are the same object in the same version.
 pub(crate) fn is_same_version(a: &Meta, b: &Meta) -> bool {
     a.uid == b.uid && a.resource_version == b.resource_version && !a.resource_version.is_unset()
 }

@@ -141,7 +141,7 @@ pub(super) struct OfPlugin {
 impl OfPlugin {
     /// Counts a call that ended; a plugin that was killed has no status.
     pub(super) fn ended(&self, status: Option<ExitStatus>) {
-        /// What Go has for a process that a signal ended.
+        /// Go's exit code of a process that a signal ended.
         const SIGNALLED: i32 = -1;
         let code = status.and_then(|status| status.code()).unwrap_or(SIGNALLED);
         self.called(if code == 0 { "no_error" } else { "plugin_execution_error" }, code);
@@ -186,7 +186,7 @@ mod tests {
 
     use super::*;
 
-    /// What a scrape shows of the metrics.
+    /// Returns the lines of the metrics in a scrape.
     fn shown(metrics: &ExecPluginMetrics) -> Vec<String> {
         metrics.refresh();
         let (mut registry, mut page) = (Registry::default(), String::new());

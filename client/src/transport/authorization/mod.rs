@@ -1,8 +1,8 @@
 //! The credentials of requests: the header `Authorization`, and the client certificate that an exec plugin returns.
 //!
 //! # Upstream
-//! client-go, where a client certificate, a token or a password in the kubeconfig leaves its exec plugin out, and the
-//! token of a file comes before the token beside it.
+//! client-go: a client certificate, a token or a password in the kubeconfig overrides its exec plugin, and the token of
+//! a file overrides the token beside it.
 
 mod exec;
 mod exec_metrics;
@@ -34,10 +34,9 @@ pub(super) enum Credentials {
     Exec(Box<ExecPlugin>),
 }
 
-/// What is used for a request.
+/// The credentials of a request.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Current {
-    /// The header `Authorization`.
     pub(super) header: Option<HeaderValue>,
     /// The client certificate of an exec plugin.
     pub(super) certificate: Option<Arc<ClientCertificate>>,
@@ -119,7 +118,7 @@ impl Credentials {
     }
 }
 
-/// Whether a kubeconfig has a client certificate.
+/// Returns `true` if a kubeconfig has a client certificate.
 fn has_certificate(user: &AuthInfo) -> bool {
     user.client_certificate.is_some() || user.client_certificate_data.is_some()
 }

@@ -7,7 +7,7 @@ use http::HeaderValue;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// How long a token is used before the file is read again.
+/// Time for which a token is used before the file is read again.
 ///
 /// # Upstream
 /// `NewCachedFileTokenSource`: a minute, less ten seconds.

@@ -1,11 +1,11 @@
-//! What of the metrics a scrape shows.
+//! Selects the metrics and label values of a scrape.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::family::{Family, Kind, Sample, Value};
 use super::stability::Stability;
 
-/// The label value in place of one that is not allowed.
+/// The label value that replaces a value that is not allowed.
 ///
 /// # Upstream
 /// `k8s.io/component-base/metrics`, `MetricLabelAllowList`.
