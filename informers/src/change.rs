@@ -66,7 +66,7 @@ impl<V: ?Sized> Clone for Change<V> {
 pub enum Origin {
     /// The object was in the cache when the handler was added, or in the first list of the informer.
     Initial,
-    /// A change that was watched.
+    /// The object was created, updated or deleted.
     Live,
     /// Nothing changed: the resync period of the handler has passed.
     Resync,

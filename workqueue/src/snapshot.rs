@@ -85,6 +85,6 @@ pub enum KeyStage {
     Ready(Duration),
     /// A worker processes it.
     Processing(Duration),
-    /// It is parked until its writes show.
+    /// It is held back until it is unparked.
     Parked(Duration),
 }

@@ -84,7 +84,7 @@ pub enum Put<V> {
     },
     /// The store held another object of that key, with another uid.
     Replaced {
-        /// The object before the deletion.
+        /// The object with the other uid.
         old: Arc<V>,
     },
 }
