@@ -21,10 +21,10 @@ pub struct Condition {
     /// The generation that the condition was computed from, 0 if it is not set. Only some kinds have it.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "is_zero")]
     pub observed_generation: i64,
-    /// When it was last updated; only some kinds have it.
+    /// Time of the last update; only some kinds have it.
     #[serde(default, with = "time::optional_seconds", skip_serializing_if = "Option::is_none")]
     pub last_update_time: Option<Timestamp>,
-    /// When the status last changed.
+    /// Time at which the status last changed.
     #[serde(default, with = "time::optional_seconds", skip_serializing_if = "Option::is_none")]
     pub last_transition_time: Option<Timestamp>,
     /// Machine-readable reason in one CamelCase word.
@@ -73,7 +73,7 @@ const CONDITIONS: [&str; 2] = ["status", "conditions"];
 impl Document {
     /// Sets a condition: removes the conditions of its type from `status.conditions` and appends it.
     ///
-    /// The others are unchanged, byte for byte. The controller decides whether a condition has to be written.
+    /// Other conditions are unchanged, byte for byte. The controller decides whether to write a condition.
     pub fn put_condition(&mut self, condition: &Condition) -> Result<(), EditError> {
         let path = || CONDITIONS.join(".");
         let made =
@@ -85,9 +85,9 @@ impl Document {
         self.set(&CONDITIONS, &conditions)
     }
 
-    /// Sets a condition in the place of the first one of its type, or as the last one.
+    /// Replaces the first condition of the same type, or appends the condition.
     ///
-    /// The others are unchanged, byte for byte.
+    /// Other conditions are unchanged, byte for byte.
     ///
     /// # Upstream
     /// `meta.SetStatusCondition`, which keeps the order of conditions.

@@ -15,12 +15,12 @@ use crate::resource::Resource;
 /// One object as compact JSON without `metadata.managedFields`, edited in place by path.
 ///
 /// Order, number forms, escapes and repeated keys stay as the API server sent them, byte for byte. Only whitespace
-/// between tokens is removed. So an object that is read, edited and updated keeps all fields, unknown ones included.
-/// The API server keeps managed fields itself when an update has none.
+/// between tokens is removed. Therefore an object keeps all fields when it is read, edited and updated, even unknown
+/// fields. The API server keeps managed fields itself when an update has none.
 ///
 /// # Guarantees
-/// An edit changes the value at its path and nothing else. Of a key that occurs twice in one object the last one
-/// counts, as for the API server; [`remove`](Self::remove) takes all of them.
+/// An edit changes the value at its path and nothing else. If a key occurs twice in one object, the last member counts,
+/// as for the API server; [`remove`](Self::remove) removes all of them.
 ///
 /// # Examples
 /// ```
@@ -96,7 +96,7 @@ impl Document {
         path.iter().try_fold(&*self.0, |object, name| Some(member(object, name)?.get()))
     }
 
-    /// The JSON at `path`, to be put into something that is serialized.
+    /// Returns the JSON at `path`, for use within a value that is serialized.
     #[must_use]
     pub fn raw(&self, path: &[&str]) -> Option<&RawValue> {
         serde_json::from_str(self.get(path)?).ok()
@@ -121,9 +121,9 @@ impl Document {
         annotations.unwrap_or_default().into_iter().map(|(key, value)| (key.0, value.unwrap_or_default().0)).collect()
     }
 
-    /// Puts `value` at `path`, in the place of what is there, else as the last member of its object.
+    /// Sets the value at `path`. Replaces the present value, or appends a member to the object.
     ///
-    /// Objects that are missing on the way, or are `null`, are made.
+    /// Objects of the path that are missing or `null` are created.
     pub fn set(&mut self, path: &[&str], value: &(impl Serialize + ?Sized)) -> Result<(), EditError> {
         let value = serde_json::to_string(value).map_err(|source| EditError::Value { path: path.join("."), source })?;
         self.edit(path, Some(&value))

@@ -12,9 +12,9 @@ use crate::meta::Meta;
 use crate::resource::Resource;
 use crate::view::{KnownView, View};
 
-/// A view beside the whole object that it was read from.
+/// A view, with the JSON of the object that it was read from.
 ///
-/// Reads as the view; a write clones the document, edits it and puts it back.
+/// It dereferences to the view. To update the object, clone the document, edit it and send it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Documented<V> {
     /// The fields that decisions read.

@@ -21,7 +21,7 @@ pub enum IntOrPercent {
     Invalid(Box<str>),
 }
 
-/// Which way a share of a total is rounded.
+/// Direction in which a share of a total is rounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rounding {
     /// To the next count that is not less.
@@ -38,10 +38,10 @@ pub struct InvalidPercent {
 }
 
 impl IntOrPercent {
-    /// The count that this is of `total`.
+    /// Returns the count for a `total`.
     ///
     /// # Upstream
-    /// `intstr.GetScaledValueFromIntOrPercent`. A count is returned as it is, also above `total` and below zero.
+    /// `intstr.GetScaledValueFromIntOrPercent`. A count is returned unchanged, even above `total` and below zero.
     pub fn of(&self, total: i32, rounding: Rounding) -> Result<i32, InvalidPercent> {
         match self {
             Self::Int(count) => Ok(*count),

@@ -171,7 +171,7 @@ impl Interner {
         made
     }
 
-    /// The number of distinct strings, unused ones included.
+    /// Returns the number of distinct strings, including unused ones.
     #[must_use]
     pub fn len(&self) -> usize {
         self.strings.lock().set.len()

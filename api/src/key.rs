@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::intern::InternedStr;
 
-/// Namespace and name of an object within one resource; the namespace is absent for cluster-scoped ones.
+/// Namespace and name of an object within one resource; cluster-scoped objects have no namespace.
 ///
 /// Cheap to clone. Ordered by namespace, then name. Displays as `namespace/name`, or `name`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,13 +31,13 @@ impl ObjectKey {
         Self { namespace: None, name: name.into() }
     }
 
-    /// The namespace, absent for cluster-scoped objects.
+    /// Returns the namespace, or `None` for cluster-scoped objects.
     #[must_use]
     pub fn namespace(&self) -> Option<&str> {
         self.namespace.as_deref()
     }
 
-    /// The namespace as an interned string, whose clone allocates nothing.
+    /// Returns the namespace as an interned string. Cloning it allocates nothing.
     #[must_use]
     pub const fn shared_namespace(&self) -> Option<&InternedStr> {
         self.namespace.as_ref()

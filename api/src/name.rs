@@ -8,7 +8,7 @@ const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 const LONGEST: usize = 63;
 const SUFFIX: usize = 5;
 
-/// A new name: `base`, cut so that the whole is at most 63 bytes, and five characters chosen by `random`.
+/// Returns a new name: `base`, cut so that the name has at most 63 bytes, and five characters chosen by `random`.
 ///
 /// # Upstream
 /// `generateName` of the API server.

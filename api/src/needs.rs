@@ -107,7 +107,7 @@ impl Needs {
     /// Reads a part of the views that are decoded for these needs.
     ///
     /// # Errors
-    /// The part is not among them: it is not decoded, so every object would seem to have none.
+    /// If the part is not one of these needs. It is not decoded then, so that every object would seem to have none.
     pub fn reader<P: Part>(&self) -> Result<PartReader<P>, UndeclaredPart> {
         if self.parts_of::<P::View>().any(|part| part == TypeId::of::<P>()) {
             return Ok(PartReader(PhantomData));
@@ -141,9 +141,9 @@ impl Needs {
     }
 }
 
-/// Reads a part of a view, which is known to be decoded.
+/// Reads a part of a view. The part is certain to be decoded.
 ///
-/// It takes no memory; a controller keeps it beside its informer.
+/// It takes no memory. A controller keeps it together with its informer.
 pub struct PartReader<P>(PhantomData<fn() -> P>);
 
 impl<P: Part> PartReader<P> {
@@ -186,7 +186,7 @@ thread_local! {
     static CONTEXT: RefCell<Option<Arc<DecodeContext>>> = const { RefCell::new(None) };
 }
 
-/// How the objects of an informer are decoded: with which parts and annotations, and with strings from which interner.
+/// Options for decoding the objects of an informer: parts, annotations, and the interner of strings.
 ///
 /// An object that is decoded outside of any context has all parts.
 pub struct DecodeContext {
@@ -197,7 +197,7 @@ pub struct DecodeContext {
 }
 
 impl DecodeContext {
-    /// The context of one view.
+    /// Makes the context of one view.
     #[must_use]
     pub fn new<V: View>(interner: Arc<Interner>, needs: &Needs) -> Self {
         let (parts, annotations) = (needs.parts_of::<V>().collect(), needs.annotations_of::<V>().collect());

@@ -13,10 +13,10 @@ use crate::resource_quantity::ResourceQuantity;
 
 /// Quantities by the name of their resource, sorted by name.
 ///
-/// A quantity that is not one, which the API server never serves, is left out.
+/// Invalid quantities, which the API server never serves, are left out.
 ///
 /// # Upstream
-/// `v1.ResourceList`, and what `apiserver/pkg/quota/v1` does with it.
+/// `v1.ResourceList`, and the functions of `apiserver/pkg/quota/v1`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ResourceList(Vec<(InternedStr, ResourceQuantity)>);
 

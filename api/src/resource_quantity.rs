@@ -115,7 +115,7 @@ impl ResourceQuantity {
         i64::try_from(millis).unwrap_or(if millis < 0 { i64::MIN } else { i64::MAX })
     }
 
-    /// The quantity, rounded up to a whole number.
+    /// Rounds the quantity up to a whole number.
     #[must_use]
     pub const fn round_up(self) -> Self {
         let rest = self.nano.rem_euclid(ONE);

@@ -11,10 +11,10 @@ use crate::meta::Meta;
 use crate::protobuf::{Field, Malformed, Message, Reader};
 use crate::resource::Resource;
 
-/// An object as a cache keeps it: decoded once from the bytes of the API, then shared and never changed.
+/// An object in a cache: decoded once from the bytes of the API, then shared and never changed.
 ///
-/// Implemented by the slim views of this crate, by [`Documented`](crate::Documented) for kinds that are put
-/// whole, by [`PartialObjectMeta`] for kinds known only at run time, and by [`Typed`] for any type that serde reads.
+/// Implemented by the slim views of this crate, by [`Documented`](crate::Documented) for kinds that are updated whole,
+/// by [`PartialObjectMeta`] for kinds known only at run time, and by [`Typed`] for any type that serde reads.
 pub trait View: Send + Sync + Sized + 'static {
     /// `true` if the API server is asked for metadata alone.
     const METADATA_ONLY: bool = false;
@@ -84,10 +84,10 @@ impl View for PartialObjectMeta {
     }
 }
 
-/// The view of any serde type, `k8s-openapi` structs included, beside its metadata.
+/// The view of any serde type, such as a `k8s-openapi` struct, with its metadata.
 ///
-/// It takes the memory of `T`; a slim view is an order of magnitude smaller. `metadata.managedFields` is left out: parsed,
-/// it takes several times the memory of everything else.
+/// It takes the memory of `T`; a slim view is an order of magnitude smaller. `metadata.managedFields` is left out,
+/// because it takes several times the memory of all other fields.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Typed<T> {
     meta: Meta,

@@ -105,7 +105,7 @@ impl Effective {
         self.table.rows()
     }
 
-    /// The value of a setting as data.
+    /// Returns the value of a setting as data.
     #[must_use]
     pub fn value(&self, flag: &str) -> Option<&Value> {
         self.entries.get(flag).map(|entry| &entry.value)

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::gate::GateStage;
 
-/// A position in a file, both counted from one.
+/// A position in a file. Lines and columns are counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
     /// Number of the line, from 1.

@@ -23,7 +23,7 @@ pub(crate) struct CommandLine {
     pub(crate) operands: Vec<String>,
 }
 
-/// How `--version` asks for the version.
+/// Form of the output of `--version`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VersionRequest {
     /// `--version`: as a sentence.

@@ -84,7 +84,7 @@ impl Sources {
         self
     }
 
-    /// Has one file, for tests.
+    /// Adds a file in memory, for tests.
     #[must_use]
     pub fn file(self, path: impl Into<PathBuf>, bytes: impl Into<Vec<u8>>) -> Self {
         let (path, bytes) = (path.into(), bytes.into());
@@ -93,7 +93,7 @@ impl Sources {
 }
 
 impl Effective {
-    /// Loads the same settings again, as [`Table::load`].
+    /// Loads the same settings again, like [`Table::load`].
     ///
     /// # Errors
     ///
@@ -148,8 +148,8 @@ impl Table {
         Ok(Outcome::Settings(Box::new(Effective::new(self.clone(), merged, gates, warnings, line.operands))))
     }
 
-    /// Reads and validates a file of another kind, whose keys are the rows of this table, as strictly as the configuration
-    /// file. `named_by` is the origin of its path.
+    /// Reads and validates a file of another kind as strictly as the configuration file. The rows of this table are its
+    /// keys. `named_by` is the origin of its path.
     ///
     /// # Errors
     ///

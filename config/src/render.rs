@@ -12,7 +12,8 @@ use crate::row::{Row, printable};
 use crate::value::Value;
 
 impl Effective {
-    /// Every setting with its value and its origin, aligned, sorted by name. A setting without effect says so.
+    /// Returns every setting with its value and its origin, aligned, sorted by name. Settings without effect are
+    /// labelled.
     #[must_use]
     pub fn render(&self) -> String {
         let lines: Vec<[String; 3]> = self
@@ -28,15 +29,15 @@ impl Effective {
         lines.iter().map(aligned).collect()
     }
 
-    /// The settings as a configuration file. Loading it gives the same values; what has no key in the file is not in
-    /// it.
+    /// Returns the settings as a configuration file. Loading it gives the same values. Settings without a key are left
+    /// out.
     #[must_use]
     pub fn render_yaml(&self) -> String {
         self.yaml_file(|_, _| String::new())
     }
 
-    /// The settings as a configuration file, each with its origin as a comment. What has no key in the file follows as
-    /// comments.
+    /// Returns the settings as a configuration file, each with its origin as a comment. Settings without a key follow
+    /// as comments.
     #[must_use]
     pub fn render_yaml_with_origins(&self) -> String {
         let comment =

@@ -12,7 +12,7 @@ pub const VARIABLE_PREFIX: &str = "KCM_";
 
 /// One setting: the data of its flag, its variable, its key in the file and its documentation.
 ///
-/// Rows are constants that live with what they configure; a controller of another crate brings its own.
+/// Rows are constants in the module that they configure. A controller of another crate has its own rows.
 ///
 /// ```
 /// use kcm_config::{Initial, Row};
@@ -34,7 +34,7 @@ pub struct Row {
     pub section: &'static str,
     /// The default, and with it the type.
     pub initial: Initial,
-    /// The key in the file; none for what is only a flag and a variable.
+    /// Key in the file; `None` if the setting is only a flag and a variable.
     pub path: Option<KeyPath>,
     /// The help. The default is appended when it is printed.
     pub help: Help,
@@ -42,7 +42,7 @@ pub struct Row {
     pub deprecated: Option<&'static str>,
     /// The validation of values beyond their type.
     pub check: Option<Check>,
-    /// Whether what reads the setting applies a new value while the program runs.
+    /// Whether a new value is applied while the program runs.
     pub is_reloaded: bool,
     /// Whether nothing in the program acts on the setting yet.
     pub is_without_effect: bool,
@@ -187,7 +187,7 @@ impl Initial {
     ///
     /// # Panics
     ///
-    /// When the default of a quantity is no quantity.
+    /// If the default of a quantity is not a quantity.
     #[must_use]
     pub fn value(self) -> Value {
         match self {
@@ -233,7 +233,7 @@ impl Row {
         }
     }
 
-    /// A setting that only a file can set: its path, its section in the documentation, and its default.
+    /// Declares a setting that only a file can set: its path, its section in the documentation, and its default.
     #[must_use]
     pub const fn in_file(path: &'static str, section: &'static str, initial: Initial) -> Self {
         Self::new(path, section, initial).path(path)
@@ -295,8 +295,7 @@ impl Row {
         self
     }
 
-    /// Says that nothing in the program acts on the setting yet. Help and documentation then say so, and giving it is
-    /// warned of.
+    /// Declares that the setting has no effect yet. Help and documentation say so, and setting it logs a warning.
     #[must_use]
     pub const fn without_effect(mut self) -> Self {
         self.is_without_effect = true;
@@ -309,26 +308,27 @@ impl Row {
         self.initial.kind()
     }
 
-    /// The flag, without dashes; none for a setting that only a file can set.
+    /// Returns the flag, without dashes, or `None` if only a file can set it.
     #[must_use]
     pub fn flag(&self) -> Option<&'static str> {
         (!self.path.is_some_and(|path| path.is(self.name))).then_some(self.name)
     }
 
-    /// The setting as people name it: the flag with its dashes, or the path.
+    /// Returns the name for users: the flag with its dashes, or the path.
     #[must_use]
     pub fn label(&self) -> String {
         self.flag().map_or_else(|| self.name.to_owned(), |flag| format!("--{flag}"))
     }
 
-    /// The environment variable: `KCM_KUBE_API_QPS` for `kube-api-qps`. None for a setting that only a file can set.
+    /// Returns the environment variable: `KCM_KUBE_API_QPS` for `kube-api-qps`. Returns `None` if only a file can set
+    /// it.
     #[must_use]
     pub fn variable(&self) -> Option<String> {
         let flag = self.flag()?;
         Some(format!("{}{}", VARIABLE_PREFIX, flag.replace('-', "_").to_ascii_uppercase()))
     }
 
-    /// The help text with the default behind it, as it is printed.
+    /// Returns the help text, followed by the default.
     #[must_use]
     pub fn described(&self) -> String {
         format!("{}{} (default {})", self.help, self.suffix(), printable(&self.initial.value()))

@@ -25,7 +25,7 @@ pub struct Section {
     file: &'static str,
 }
 
-/// A setting whose values have the type `T`: its [`Row`], and the key by which it is read.
+/// A setting with values of type `T`: its [`Row`], and the key for reading it.
 ///
 /// The row becomes a flag by being listed in the settings of a controller's descriptor.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub struct Setting<T> {
     value: PhantomData<fn() -> T>,
 }
 
-/// Marks a number of workers: a whole number of at least 1, applied while the program runs.
+/// Type of a number of workers: a whole number of at least 1, applied while the program runs.
 #[derive(Debug, Clone, Copy)]
 pub enum Workers {}
 
@@ -98,8 +98,8 @@ impl Section {
         self.setting(flag, key, Initial::Strings(default))
     }
 
-    /// A list of objects that only a file can set, by its whole path: `fields` are the keys of an object, `items` their
-    /// values in each object of the default.
+    /// Declares a list of objects that only a file can set, by its whole path. `fields` are the keys of an object,
+    /// `items` the values in each object of the default.
     pub const fn objects<T>(
         &self,
         path: &'static str,
@@ -127,7 +127,7 @@ impl<T> Setting<T> {
         self.row
     }
 
-    /// The flag, without dashes; the path of a setting that only a file can set.
+    /// Returns the flag, without dashes, or the path if only a file can set it.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.row.name

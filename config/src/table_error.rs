@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A violation that makes a set of rows invalid. It is a mistake of a programmer, not of an operator.
+/// A violation that makes a set of rows invalid. It is a mistake in the program, not of an operator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TableError {

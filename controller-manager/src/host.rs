@@ -62,7 +62,7 @@ impl Host {
         Self { extensions, ..self }
     }
 
-    /// Does what the command line of this process says, until it is done or a signal ends it.
+    /// Runs the command line of this process until it is done or a signal ends it.
     #[must_use]
     pub fn main(self) -> ExitCode {
         self.execute(std::env::args_os()).into()

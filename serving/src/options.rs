@@ -39,7 +39,7 @@ pub struct ServingOptions {
 const HTTP2_STREAMS: u32 = 100;
 
 impl ServingOptions {
-    /// The options that `settings` ask for; `None` for `--secure-port=0`.
+    /// Reads the options from `settings`. Returns `None` for `--secure-port=0`.
     ///
     /// # Errors
     /// Every reason why the port cannot be served as the settings say.

@@ -20,7 +20,7 @@ pub trait Profiler: Send + Sync {
     async fn heap(&self) -> Result<Vec<u8>, ProfileError>;
 }
 
-/// Why there is no profile.
+/// An error that prevents a profile.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProfileError {

@@ -25,9 +25,9 @@ pub struct ServingState {
     pub ready: Vec<Check>,
     /// Returns the status of each lease that this process competes for, as the status page reads it: a list.
     pub leases: Box<dyn Fn() -> Value + Send + Sync>,
-    /// Makes the profiles under `/debug/pprof/`; absent if the program was built without a profiler.
+    /// Makes the profiles under `/debug/pprof/`; `None` if the program was built without a profiler.
     pub profiler: Option<Arc<dyn Profiler>>,
-    /// When the process was started.
+    /// Time at which the process was started.
     pub started: Timestamp,
     /// Sets the verbosity of the logs.
     pub set_verbosity: Box<dyn Fn(i32) + Send + Sync>,

@@ -42,7 +42,7 @@ const RESPITE: Duration = Duration::from_millis(50);
 /// `defaultKeepAlivePeriod` in `apiserver/pkg/server/secure_serving.go`.
 const KEEP_ALIVE: Duration = Duration::from_mins(3);
 
-/// Why the port is not served.
+/// An error of serving the port.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServingError {
@@ -74,7 +74,7 @@ pub enum ServingError {
     Ended,
 }
 
-/// The bound port: clients can connect, and are answered once it is served.
+/// The bound port. Clients can connect, and get responses once it is served.
 pub struct Bound {
     listener: TcpListener,
     address: SocketAddr,
@@ -86,7 +86,7 @@ impl Bound {
     /// Binds the port.
     ///
     /// # Errors
-    /// Where the address cannot be had.
+    /// If the address cannot be bound.
     pub fn bind(options: ServingOptions, clock: Arc<dyn Clock>) -> Result<Self, ServingError> {
         let address = options.address;
         let unbound = |source| ServingError::Listen { address, source };
@@ -101,10 +101,10 @@ impl Bound {
         self.address
     }
 
-    /// Starts the thread that serves the port, and returns when it does. `seed` is for what is drawn at random.
+    /// Starts the thread and returns when it serves the port. `seed` seeds random numbers.
     ///
     /// # Errors
-    /// Where the thread cannot run, or a certificate, a kubeconfig or another file of the settings cannot be used.
+    /// If the thread cannot run, or a certificate, a kubeconfig or another file of the settings cannot be used.
     pub async fn serve(self, state: ServingState, seed: u64) -> Result<Serving, ServingError> {
         let (started, start) = oneshot::channel();
         let (end, ended) = oneshot::channel();
@@ -186,7 +186,7 @@ impl Serving {
         }
     }
 
-    /// Closes the port, and returns when requests have been answered.
+    /// Closes the port, and returns when all requests have been answered.
     pub async fn stop(mut self) {
         self.stop.cancel();
         drop(self.failed().await);

@@ -10,7 +10,7 @@ use crate::decode_error::DecodeError;
 use crate::needs::{Part, is_decoded};
 use crate::protobuf::{Field, Kind, Message, Reader, Slot};
 
-/// Reads the fields of a message into their slots; what is not declared is skipped, and `null` has no fields.
+/// Reads the fields of a message into their slots. Undeclared fields are skipped, and `null` has no fields.
 pub fn walk<'de, S: Slots, D: Deserializer<'de>>(message: &'static Message, object: D) -> Result<S, D::Error> {
     let mut slots = S::default();
     Walk { message, slots: &mut slots }.deserialize(object)?;
@@ -138,7 +138,7 @@ impl<'de, S: Slots> DeserializeSeed<'de> for Value<'_, S> {
     }
 }
 
-/// Reads the fields of a view into their slots, and of the annotations those that it keeps.
+/// Reads the fields of a view into their slots, and the annotations that the view keeps.
 pub fn walk_view<'de, S: Slots, D: Deserializer<'de>>(
     message: &'static Message,
     annotations: &'static [&'static str],
@@ -157,7 +157,7 @@ pub fn no_slot<'de, D: Deserializer<'de>>(value: D) -> Result<(), D::Error> {
     IgnoredAny::deserialize(value).map(drop)
 }
 
-/// An object in one of both forms.
+/// An object as JSON or as protobuf.
 #[derive(Debug, Clone, Copy)]
 pub enum Object<'a> {
     /// The value as JSON text.
@@ -177,8 +177,7 @@ impl Object<'_> {
 
     /// Decodes a part if a controller needs it. Returns `None` if no field of it is set.
     ///
-    /// The object is read once more for each part. In protobuf that costs little, since what is skipped is not looked
-    /// at.
+    /// The object is read once for each part. In protobuf that costs little, because skipped fields are not parsed.
     pub fn decode_part<P: Part + Declared + DeserializeOwned>(self) -> Result<Option<P>, DecodeError> {
         if !is_decoded::<P>() {
             return Ok(None);

@@ -46,7 +46,7 @@ pub(crate) enum Slot {
     Section,
 }
 
-/// How a field is encoded.
+/// Encoding of a field in protobuf.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
     /// A string of UTF-8 text.
@@ -120,7 +120,7 @@ impl Field {
         Self::new(number, name, Kind::Bytes)
     }
 
-    /// A message in this one.
+    /// Declares a field that is a message.
     #[must_use]
     pub const fn one(number: u32, name: &'static str, message: &'static Message) -> Self {
         Self::new(number, name, Kind::One(message))
@@ -151,7 +151,7 @@ impl Field {
     }
 }
 
-/// Reads one message; a deserializer for structs.
+/// Deserializer for structs that reads one message.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'de> {
     bytes: &'de [u8],
@@ -168,10 +168,10 @@ impl<'de> Reader<'de> {
 
 const MAGIC: &[u8] = b"k8s\0";
 
-/// The message within the envelope that API servers put around an object.
+/// Returns the message within the envelope of the API server.
 ///
 /// # Errors
-/// Where the magic number is missing, or what follows is no `runtime.Unknown`.
+/// If the magic number is missing, or is not followed by a `runtime.Unknown`.
 pub fn unwrap(object: &[u8]) -> Result<&[u8], Malformed> {
     const RAW: u32 = 2;
     let mut input = Input(object.strip_prefix(MAGIC).ok_or(Malformed::NoEnvelope)?);

@@ -54,7 +54,7 @@ const FIXED_64: u8 = 1;
 const LENGTH: u8 = 2;
 const FIXED_32: u8 = 5;
 
-/// A value as it is encoded, without the schema that says what it means.
+/// An encoded value, without the schema that gives it a meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WireValue<'a> {
     /// A number of variable length.

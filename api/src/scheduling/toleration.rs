@@ -17,13 +17,13 @@ crate::message! {
     /// A toleration of a pod.
     #[derive(Eq)]
     pub struct Toleration {
-        /// `key`; an empty one matches every key.
+        /// `key`; an empty key matches every key.
         pub key: InternedStr = "key" @ 1;
-        /// `operator`: `Equal`, `Exists`, `Gt` or `Lt`; an empty one is `Equal`.
+        /// `operator`: `Equal`, `Exists`, `Gt` or `Lt`. An empty operator means `Equal`.
         pub operator: InternedStr = "operator" @ 2;
         /// `value`, empty if it is absent.
         pub value: InternedStr = "value" @ 3;
-        /// `effect`; an empty one matches every effect.
+        /// `effect`; an empty effect matches every effect.
         pub effect: InternedStr = "effect" @ 4;
     }
 }
@@ -33,7 +33,7 @@ impl Toleration {
     ///
     /// # Upstream
     /// `Toleration.ToleratesTaint`. `Gt` tolerates a taint whose value is greater than the toleration's value. Both
-    /// must be 64-bit integers in their shortest form: `07` and `+7` are none.
+    /// must be 64-bit integers in their shortest form: `07` and `+7` are invalid.
     #[must_use]
     pub fn tolerates(&self, taint: &Taint, comparison: ComparisonOperators) -> bool {
         let matches = |wanted: &InternedStr, value: &InternedStr| wanted.is_empty() || wanted == value;

@@ -14,7 +14,7 @@ use crate::name::{is_label_key, is_label_value};
 /// Displays as that text, requirements sorted by key and values sorted; parsing it again gives an equal selector.
 ///
 /// # Upstream
-/// `metav1.LabelSelectorAsSelector` and `labels.Parse`; of the two spellings `=` and `==` the first is displayed.
+/// `metav1.LabelSelectorAsSelector` and `labels.Parse`; the spellings `=` and `==` are both displayed as `=`.
 /// A selector that selects nothing is displayed as a contradiction, because the empty text selects everything.
 ///
 /// # Examples
@@ -120,10 +120,10 @@ pub enum InvalidSelector {
 }
 
 crate::message! {
-    /// A label selector as objects carry it, not yet checked.
+    /// A label selector as objects contain it, not yet checked.
     #[derive(Eq)]
     pub struct LabelSelector {
-        /// Labels that must have just these values.
+        /// Labels that must have exactly these values.
         pub match_labels: Labels = "matchLabels" @ 1;
         /// Further conditions, all of which must hold.
         pub match_expressions: Vec<LabelSelectorRequirement> = "matchExpressions" @ 2;
@@ -153,7 +153,7 @@ impl Selector {
         Self(Repr::All(Box::default()))
     }
 
-    /// Matches no set of labels: an absent selector.
+    /// Returns the selector that matches no set of labels, as an absent selector does.
     #[must_use]
     pub const fn nothing() -> Self {
         Self(Repr::Nothing)
@@ -196,7 +196,7 @@ impl Selector {
         self.required_labels().find(|(name, _)| **name == *key).map(|(_, value)| value)
     }
 
-    /// The labels that an object must have with one value to be selected, for an index by labels.
+    /// Returns the labels that must have one certain value for an object to be selected, for an index by labels.
     pub fn required_labels(&self) -> impl Iterator<Item = (&InternedStr, &InternedStr)> {
         let requirements = match &self.0 {
             Repr::Nothing => &[][..],
@@ -214,10 +214,11 @@ impl Selector {
         })
     }
 
-    /// Matches what meets all requirements of a term of a node selector, which has the operators `Gt` and `Lt` besides.
+    /// Returns a selector for all requirements of a term of a node selector, which also has the operators `Gt` and
+    /// `Lt`.
     ///
     /// # Errors
-    /// A requirement that the API does not admit.
+    /// If a requirement is not valid in the API.
     ///
     /// # Upstream
     /// `nodeSelectorRequirementsAsSelector` of `component-helpers/scheduling/corev1/nodeaffinity`.

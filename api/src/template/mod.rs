@@ -34,8 +34,8 @@ pub const POD_TEMPLATE_HASH: &str = "pod-template-hash";
 
 /// Returns `true` if two pod templates are the same, except for [`POD_TEMPLATE_HASH`].
 ///
-/// An equivalence; templates that are the same have the same [`template_hash`]. Parts with the same text are not
-/// looked into, so templates that differ in little cost little.
+/// This is an equivalence. Templates that are the same have the same [`template_hash`]. Parts with the same text are
+/// not parsed, so that comparing similar templates is cheap.
 ///
 /// # Examples
 /// ```
@@ -54,11 +54,11 @@ pub fn same_template(one: &RawValue, other: &RawValue) -> bool {
     is_same(one, other, &TEMPLATE, 0)
 }
 
-/// A short name for a pod template: ten characters that fit a label and a name and spell no word.
+/// Returns a short name for a pod template: ten characters that are valid in labels and names and spell no word.
 ///
 /// Templates that are the [same](same_template) have the same hash. It is the same in every release and on every
-/// machine, but not upstream's, which hashes what Go prints of its own types. `collision_count` makes another hash if
-/// another template has the first. `None` and 0 make different hashes, as upstream.
+/// machine, but differs from upstream's, which hashes Go's output for its types. `collision_count` makes another hash
+/// if another template has the first. `None` and 0 make different hashes, as upstream.
 #[must_use]
 pub fn template_hash(template: &RawValue, collision_count: Option<i32>) -> String {
     let mut normal = normal_form(template).into_bytes();

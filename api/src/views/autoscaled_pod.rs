@@ -11,7 +11,7 @@ use crate::protobuf::{Kind, ProtobufType};
 use crate::resource_list::ResourceList;
 
 crate::message! {
-    /// Since when a pod runs and is ready, and what it requests.
+    /// Start, readiness and resource requests of a pod.
     pub struct AutoscaledPod {
         "spec" @ 2 {
             let containers: Vec<Container> = "containers" @ 2;
@@ -30,7 +30,7 @@ crate::message! {
     }
 }
 
-/// The condition `Ready` of a pod, of which the first counts.
+/// The first condition `Ready` of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReadyCondition {
     /// The pod does not have the condition.

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use crate::documented::Documented;
 use crate::resource::Resource;
 
-/// A controller revision, whole: its number is put, and its data becomes pods as it stands.
+/// A ControllerRevision with its JSON. The controller updates its number, and copies its data into pods.
 pub type ControllerRevision = Documented<ControllerRevisionView>;
 
 crate::view! {
@@ -13,7 +13,7 @@ crate::view! {
     pub struct ControllerRevisionView {
         resource: Resource::namespaced("apps", "v1", "controllerrevisions", "ControllerRevision");
 
-        /// `revision`: the order of the revisions of one owner.
+        /// `revision`: position in the order of an owner's revisions.
         pub revision: i64 = "revision" @ 3;
     }
 }

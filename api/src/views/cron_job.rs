@@ -9,7 +9,7 @@ use crate::key::Uid;
 use crate::protobuf::{Kind, ProtobufType};
 use crate::resource::Resource;
 
-/// A cron job, whole: its status is put, and its template becomes jobs as it stands.
+/// A CronJob with its JSON. The controller updates its status and copies its template into Jobs.
 pub type CronJob = Documented<CronJobView>;
 
 crate::view! {
@@ -43,9 +43,9 @@ crate::message! {
     pub struct CronJobStatus {
         /// The jobs that run.
         pub active: Box<[ActiveJob]> = "active" @ 1;
-        /// When a job was last due that was started.
+        /// Time for which the last started Job was due.
         pub last_schedule_time: Option<Timestamp> = "lastScheduleTime" @ 4;
-        /// When a job last completed.
+        /// Time at which a Job last completed.
         pub last_successful_time: Option<Timestamp> = "lastSuccessfulTime" @ 5;
     }
 }

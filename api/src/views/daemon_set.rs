@@ -12,7 +12,7 @@ use crate::resource::Resource;
 use crate::scheduling::{NodeSelector, RequiredNodeAffinity, Toleration};
 use crate::selector::{InvalidSelector, LabelSelector, Selector};
 
-/// A daemon set, whole: its status is put, and its template becomes pods and revisions as it stands.
+/// A DaemonSet with its JSON. The controller updates its status and copies its template into pods and revisions.
 pub type DaemonSet = Documented<DaemonSetView>;
 
 crate::view! {
@@ -62,7 +62,7 @@ crate::view! {
     }
 }
 
-/// When the pods of an old template are replaced.
+/// Time at which the pods of an old template are replaced.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(from = "RawUpdateStrategy")]
 pub enum DaemonSetUpdateStrategy {

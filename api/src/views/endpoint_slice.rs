@@ -6,7 +6,8 @@ use crate::documented::Documented;
 use crate::protobuf::{Kind, ProtobufType};
 use crate::resource::Resource;
 
-/// An endpoint slice, whole: it is put, and its endpoints and ports are read from its JSON when they are compared.
+/// An EndpointSlice with its JSON. The controller updates the whole object; endpoints and ports are read from the JSON
+/// to compare them.
 pub type EndpointSlice = Documented<EndpointSliceView>;
 
 crate::view! {

@@ -3,7 +3,7 @@
 use crate::documented::Documented;
 use crate::resource::Resource;
 
-/// Endpoints, whole: they are put, and their subsets are read from their JSON when they are compared.
+/// Endpoints with their JSON. The controller updates the whole object; subsets are read from the JSON to compare them.
 pub type Endpoints = Documented<EndpointsView>;
 
 crate::view! {

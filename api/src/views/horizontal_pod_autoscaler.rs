@@ -4,7 +4,7 @@ use crate::documented::Documented;
 use crate::intern::InternedStr;
 use crate::resource::Resource;
 
-/// A horizontal pod autoscaler, whole: it is put with its status.
+/// A HorizontalPodAutoscaler with its JSON. The controller updates its status.
 pub type HorizontalPodAutoscaler = Documented<HorizontalPodAutoscalerView>;
 
 crate::view! {

@@ -141,7 +141,7 @@ impl ProtobufType for CompletionMode {
     const KIND: Kind = Kind::Text;
 }
 
-/// When a job replaces a pod.
+/// Time at which a Job replaces a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum PodReplacementPolicy {
     /// When it has failed.
@@ -161,7 +161,7 @@ crate::message! {
     pub struct SuccessPolicyRule {
         /// `succeededIndexes`: the indexes that count, as `0,2-5`.
         pub succeeded_indexes: Option<Box<str>> = "succeededIndexes" @ 1;
-        /// `succeededCount`: how many have to succeed.
+        /// `succeededCount`: number of indexes that must succeed.
         pub succeeded_count: Option<i32> = "succeededCount" @ 2;
     }
 }
@@ -171,7 +171,7 @@ crate::message! {
     pub struct JobStatus {
         /// Conditions, in the order served.
         pub conditions: Box<[Condition]> = "conditions" @ 1 as Kind::List(&CONDITION);
-        /// When the job was started or resumed.
+        /// Time at which the Job was started or resumed.
         pub start_time: Option<Timestamp> = "startTime" @ 2;
         /// Time at which the Job completed; `None` if it failed.
         pub completion_time: Option<Timestamp> = "completionTime" @ 3;

@@ -22,7 +22,7 @@ crate::view! {
             pub volume_attributes_class_name: Option<InternedStr> = "volumeAttributesClassName" @ 9;
         }
         "status" @ 3 {
-            /// `status.allocatedResources`: what an expansion that goes on was allocated.
+            /// `status.allocatedResources`: storage that was allocated for an unfinished expansion.
             pub allocated_resources: ResourceList = "allocatedResources" @ 5;
             /// `status.currentVolumeAttributesClassName`, `None` if it is absent.
             pub current_volume_attributes_class_name: Option<InternedStr> = "currentVolumeAttributesClassName" @ 8;

@@ -19,8 +19,8 @@ use crate::resource::Resource;
 crate::view! {
     /// A pod.
     ///
-    /// Pods are the most numerous objects of a cluster, and they are patched, never put whole; so of each one only the
-    /// facts that decisions need are kept, not the parts of the object that they were read from.
+    /// A cluster has more pods than other objects, and they are patched, never updated whole. Therefore a pod keeps
+    /// only the facts that decisions need, not the parts of the object that they were read from.
     pub struct Pod {
         resource: Resource::namespaced("", "v1", "pods", "Pod");
         // ranks the pods that a replica set deletes
@@ -85,7 +85,7 @@ impl Pod {
         self.phase.is_final()
     }
 
-    /// The condition `Ready`; its time is in whole seconds, as the API serves it.
+    /// Returns the condition `Ready`. Its time is in whole seconds, as in the API.
     #[must_use]
     pub fn readiness(&self) -> Readiness {
         self.ready.into()

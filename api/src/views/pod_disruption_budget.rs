@@ -11,7 +11,7 @@ use crate::protobuf::{Field, Kind};
 use crate::resource::Resource;
 use crate::selector::{InvalidSelector, LabelSelector, Selector};
 
-/// A pod disruption budget, whole: its status is put.
+/// A PodDisruptionBudget with its JSON. The controller updates its status.
 pub type PodDisruptionBudget = Documented<PodDisruptionBudgetView>;
 
 crate::view! {
@@ -39,7 +39,7 @@ crate::message! {
     pub struct PodDisruptionBudgetStatus {
         /// The generation that this status was computed from.
         pub observed_generation: i64 = "observedGeneration" @ 1;
-        /// Names of the pods whose eviction was admitted, and when; they are about to be deleted.
+        /// Names of pods whose eviction was admitted, with the time. They are about to be deleted.
         pub disrupted_pods: BTreeMap<Box<str>, Option<Timestamp>> = "disruptedPods" @ 2;
         /// Number of further pods that may be evicted now.
         pub disruptions_allowed: i32 = "disruptionsAllowed" @ 3;

@@ -49,7 +49,7 @@ impl ProtobufType for PodFailurePolicyAction {
 crate::message! {
     /// The exit codes that a rule matches.
     pub struct OnExitCodes {
-        /// The container; absent for any.
+        /// Name of the container; `None` means any container.
         pub container_name: Option<InternedStr> = "containerName" @ 1;
         /// Relation of the exit code to the values: one of them, or none.
         pub operator: ExitCodesOperator = "operator" @ 2;
@@ -58,7 +58,7 @@ crate::message! {
     }
 }
 
-/// How exit codes are compared with the values of a rule.
+/// Comparison of exit codes with the values of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum ExitCodesOperator {
     /// The code is one of the values.

@@ -65,10 +65,10 @@ crate::message! {
         }
         "status" @ 3 {
             let ips: Vec<PodIp> = "podIPs" @ 12;
-            /// `status.podIPs`, without those that are no addresses.
+            /// `status.podIPs`, without invalid addresses.
             pub ips: Box<[IpAddr]> = ips.iter().filter_map(|ip| parse_ip(&ip.ip)).collect();
             let readiness: ReadinessChange = "conditions" @ 2;
-            /// When the condition `Ready` last changed, whatever its status.
+            /// Time at which the condition `Ready` last changed, with any status.
             pub readiness_changed: Option<Timestamp> = readiness.0;
         }
     }
@@ -98,7 +98,7 @@ impl PodAddresses {
 pub struct PodDomain {
     /// `spec.hostname`, which is not empty.
     pub hostname: Box<str>,
-    /// `spec.subdomain`, which may be empty.
+    /// `spec.subdomain`, empty if it is absent.
     pub subdomain: InternedStr,
 }
 
@@ -162,7 +162,7 @@ crate::message! {
 }
 
 crate::message! {
-    /// The node that a pod of a daemon set is made for, until the pod is scheduled.
+    /// The node for which a DaemonSet's pod was created, until the pod is scheduled.
     pub struct PodTargetNode {
         "spec" @ 2 {
             let node_name: InternedStr = "nodeName" @ 10;

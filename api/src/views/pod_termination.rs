@@ -10,7 +10,7 @@ use crate::intern::InternedStr;
 use crate::protobuf::{Kind, ProtobufType};
 
 crate::message! {
-    /// How a pod ended, or is ending. Of most running pods it is empty.
+    /// End of a pod. Empty for most running pods.
     pub struct PodTermination {
         "metadata" @ 1 {
             let deletion_timestamp: Option<Timestamp> = "deletionTimestamp" @ 9;
@@ -37,9 +37,9 @@ crate::message! {
             let finished_at = || of_containers().or_else(|| not_ready_since(&all_conditions)).or_else(deletion);
             ends.then(finished_at).flatten()
         };
-        /// The containers that ended with an exit code other than 0: first the regular ones, then init containers.
+        /// Containers that ended with an exit code other than 0: first regular containers, then init containers.
         pub failed_containers: Box<[FailedContainer]> = failed(&statuses).chain(failed(&init_statuses)).collect();
-        /// The conditions; of a pod that has not failed, without those that every pod has.
+        /// Conditions of the pod. If the pod has not failed, without the conditions that every pod has.
         pub conditions: Box<[PodConditionPattern]> = {
             let conditions = all_conditions.iter().filter(|condition| {
                 phase == PodPhase::Failed || !OF_EVERY_POD.contains(&condition.pattern.type_.as_str())

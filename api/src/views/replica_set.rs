@@ -7,7 +7,7 @@ use crate::protobuf::{Field, Kind};
 use crate::resource::Resource;
 use crate::selector::{InvalidSelector, LabelSelector, Selector};
 
-/// A replica set, whole: its status is put, and its template becomes pods as it stands.
+/// A ReplicaSet with its JSON. The controller updates its status and copies its template into pods.
 pub type ReplicaSet = Documented<ReplicaSetView>;
 
 crate::view! {

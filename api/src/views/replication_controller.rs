@@ -9,7 +9,7 @@ use crate::protobuf::Kind;
 use crate::resource::Resource;
 use crate::selector::{InvalidSelector, Selector};
 
-/// A replication controller, whole: its status is put, and its template becomes pods as it stands.
+/// A ReplicationController with its JSON. The controller updates its status and copies its template into pods.
 pub type ReplicationController = Documented<ReplicationControllerView>;
 
 crate::view! {
@@ -24,7 +24,7 @@ crate::view! {
             /// `spec.minReadySeconds`, 0 if it is absent.
             pub min_ready_seconds: i32 = "minReadySeconds" @ 4;
             let labels: Labels = "selector" @ 2;
-            /// `spec.selector`, which is a set of labels here and always valid; an empty one selects nothing.
+            /// `spec.selector`, which is a set of labels here and always valid. An empty selector selects nothing.
             pub selector: Result<Selector, InvalidSelector> = Ok(by_labels(&labels));
             "template" @ 3 {
                 "metadata" @ 1 {

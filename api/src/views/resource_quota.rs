@@ -8,7 +8,7 @@ use crate::protobuf::{Kind, ProtobufType};
 use crate::resource::Resource;
 use crate::resource_list::ResourceList;
 
-/// A resource quota, whole: it is put with its status.
+/// A ResourceQuota with its JSON. The controller updates its status.
 pub type ResourceQuota = Documented<ResourceQuotaView>;
 
 crate::view! {

@@ -66,7 +66,7 @@ impl Service {
     }
 }
 
-/// How a service can be reached.
+/// Ways to reach a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[non_exhaustive]
 pub enum ServiceType {

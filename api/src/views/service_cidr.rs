@@ -11,7 +11,7 @@ crate::view! {
         resource: Resource::cluster_scoped("networking.k8s.io", "v1", "servicecidrs", "ServiceCIDR");
 
         "spec" @ 2 {
-            /// `spec.cidrs`: one range, or one of each family.
+            /// `spec.cidrs`: one range, or a range of each IP family.
             pub cidrs: Box<[Box<str>]> = "cidrs" @ 1;
         }
         "status" @ 3 {

@@ -10,7 +10,7 @@ use crate::protobuf::{Kind, ProtobufType};
 use crate::resource::Resource;
 use crate::selector::{InvalidSelector, LabelSelector, Selector};
 
-/// A stateful set, whole: its status is put, and its templates become pods and claims as they stand.
+/// A StatefulSet with its JSON. The controller updates its status and copies its templates into pods and claims.
 pub type StatefulSet = Documented<StatefulSetView>;
 
 crate::view! {

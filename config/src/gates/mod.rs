@@ -162,7 +162,7 @@ pub const KNOWN: &[Gate] = &[
 const ALL_ALPHA: &str = "AllAlpha";
 const ALL_BETA: &str = "AllBeta";
 
-/// The gates that were set explicitly, and the version of Kubernetes whose defaults the others have.
+/// The gates that were set explicitly, and the Kubernetes version that has the defaults of all other gates.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Gates {
     explicit: BTreeMap<String, bool>,
@@ -181,7 +181,7 @@ pub struct GateState {
 impl Gates {
     /// Parses pairs such as `Gate=true` and checks them against upstream's gates and the gates in `own`.
     ///
-    /// As upstream: the last pair for a gate wins, the names may have the prefix `kube:`, all of them or none, and
+    /// As upstream: the last pair for a gate counts, all names or none have the prefix `kube:`, and
     /// `AllAlpha` and `AllBeta` set every gate of their stage that is not set itself.
     ///
     /// # Errors

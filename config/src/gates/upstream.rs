@@ -15,7 +15,7 @@ const TABLE: &str = include_str!("../../data/feature-gates.tsv");
 pub struct UpstreamGate {
     /// Name of the gate, as upstream.
     pub name: &'static str,
-    /// Whether kube-controller-manager reads it, and does not only know it.
+    /// Whether kube-controller-manager reads the gate. It also knows gates that it never reads.
     pub is_read: bool,
     requires: &'static str,
     stages: &'static str,

@@ -92,7 +92,7 @@ impl Kind {
         }
     }
 
-    /// Parses a value as pflag does; `None` when the string is not of this type.
+    /// Parses a value like pflag. Returns `None` if the string is not of this type.
     #[must_use]
     pub fn parse(self, text: &str) -> Option<Value> {
         match self {

@@ -72,7 +72,7 @@ impl fmt::Display for CertKey {
     }
 }
 
-/// The verbosity of the modules whose name fits a pattern.
+/// Verbosity of the modules with names that match a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModuleLevel {
     /// The pattern, with `*` and `?`.

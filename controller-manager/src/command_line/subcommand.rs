@@ -18,7 +18,7 @@ pub struct Subcommand {
     pub rows: &'static [Row],
     /// An operand before the name of a configuration file, which is read as if `--config` named it.
     pub file_after: Option<&'static str>,
-    /// Logs only warnings and errors unless `--v` is given, as the terminal shows something else.
+    /// Logs only warnings and errors unless `--v` is given, because the terminal shows other output.
     pub quiet: bool,
     /// Checks the command line and returns what to do.
     ///
@@ -31,7 +31,7 @@ pub struct Subcommand {
 pub struct Invocation {
     /// The settings, including the settings of the sub-command. [`Effective::operands`] are the words after its name.
     pub settings: Effective,
-    /// A manager as these settings configure it, which lacks only a connection; or every reason why there is none.
+    /// A manager with these settings that lacks only a connection, or every reason why it cannot be built.
     pub manager: Result<ManagerBuilder, Vec<String>>,
 }
 
@@ -43,10 +43,10 @@ pub enum Action {
     Run(Box<dyn FnOnce(Stop) -> BoxFuture<'static, Result<(), Failure>>>),
 }
 
-/// Why a sub-command that ran failed.
+/// Failure of a running sub-command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// How the process ends.
+    /// Exit code of the process.
     pub exit: Exit,
     /// The reasons to print, a line each.
     pub reasons: Vec<String>,

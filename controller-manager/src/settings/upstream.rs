@@ -9,11 +9,11 @@ pub struct UpstreamController {
     pub name: &'static str,
     /// Other names that `--controllers` accepts.
     pub aliases: &'static [&'static str],
-    /// When upstream starts it.
+    /// Condition under which upstream starts it.
     pub start: UpstreamStart,
 }
 
-/// When upstream starts a controller.
+/// Condition under which upstream starts a controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UpstreamStart {
     /// With `*`, if all these feature gates are on.
@@ -50,7 +50,7 @@ const fn gated(gates: &'static [&'static str]) -> UpstreamStart {
     UpstreamStart::ByDefault { gates }
 }
 
-/// Every controller that upstream knows: what `--controllers` may name.
+/// Every controller that upstream knows: the names that `--controllers` accepts.
 ///
 /// # Upstream
 /// `NewControllerDescriptors` and `ControllersAliases` of kube-controller-manager 1.36.3.

@@ -27,7 +27,7 @@ pub(super) struct Authorities {
     verifier: Arc<dyn ClientCertVerifier>,
 }
 
-/// Why a bundle of authorities cannot be used.
+/// An error in a bundle of CAs.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BundleError {

@@ -84,7 +84,7 @@ impl KnownView for ConfigMap {
     const RESOURCE: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
 }
 
-/// Why the settings cannot be read from the cluster.
+/// An error while reading the settings from the cluster.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LookupError {

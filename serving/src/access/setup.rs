@@ -29,7 +29,7 @@ const LIMITS: Limits = Limits { qps: 200.0, burst: 400 };
 const AUTHENTICATION: &str = "authentication";
 const AUTHORIZATION: &str = "authorization";
 
-/// Why requests cannot be authenticated or authorized as the settings say.
+/// An error in the settings of authentication and authorization.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupError {

@@ -21,7 +21,7 @@ pub(super) enum BundleSource {
     None,
 }
 
-/// A file with authorities that cannot be used.
+/// An error in a file with CAs.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrustError {

@@ -10,7 +10,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
-/// Why a certificate cannot be served.
+/// An error in a certificate or its key.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PairError {

@@ -57,7 +57,7 @@ pub(crate) struct TlsSettings {
     pub(crate) http2: bool,
 }
 
-/// Why TLS cannot be served.
+/// An error that prevents TLS.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
