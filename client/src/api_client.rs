@@ -20,7 +20,7 @@ use super::request::{
     Scale, Subresource, Target, Written, has_name, read_status, retry_after, transport,
 };
 
-/// The `timeout` parameter of writes: how long the API server may take.
+/// The `timeout` parameter of writes: the time that the API server may take.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How much longer the client waits, for the time on the network: so that the timeout of the server still arrives, and
@@ -78,7 +78,7 @@ impl ApiClient {
         &self.identity.fence
     }
 
-    /// The same client, whose writes return the metadata of the object alone.
+    /// The same client, whose writes return only the metadata of the object.
     ///
     /// Creating 5,000 pods this way takes a sixth less traffic.
     #[must_use]
@@ -87,8 +87,8 @@ impl ApiClient {
         self
     }
 
-    /// The same client, whose writes are sent while the fence is closed too: events tell what a manager has done, and may
-    /// come after another has taken over.
+    /// The same client, whose writes are sent while the fence is closed too: events describe the past work of a
+    /// manager, and may come after another manager has taken over.
     #[must_use]
     pub fn unfenced(mut self) -> Self {
         self.is_fenced = false;
@@ -97,7 +97,7 @@ impl ApiClient {
 
     /// Creates an object, in a namespace unless the resource is cluster-scoped.
     ///
-    /// Where the object has only a `generateName`, the server generates the name: if the response is lost, it is
+    /// If the object has only a `generateName`, the server generates the name: if the response is lost, the name is
     /// unknown.
     pub async fn create(
         &self,
@@ -192,7 +192,7 @@ impl ApiClient {
         self.write(&call, &mut Attempts::of(call.kind)).await
     }
 
-    /// Sends a write, in as many attempts as its answers ask for.
+    /// Sends a write, in as many attempts as its responses require.
     pub async fn write(&self, call: &Call<'_>, attempts: &mut Attempts) -> Result<Written, ApiError> {
         let body = self.send_call(call, self.accept_of_writes, attempts).await?;
         Written::read(body, call.target.namespace(), call.target.name()).map_err(|error| {
@@ -308,7 +308,7 @@ impl ApiClient {
         self.exchange(&sent, &mut Attempts::of(RequestKind::Read)).await
     }
 
-    /// Sends a request in as many attempts as its answers ask for.
+    /// Sends a request in as many attempts as its responses require.
     async fn exchange(&self, sent: &Sent<'_>, attempts: &mut Attempts) -> Result<Bytes, ApiError> {
         let error = |cause| ApiError::new((sent.describe)(), cause);
         let mut failed = None;

@@ -11,7 +11,7 @@ use kube::client::Body;
 
 use super::metrics::ClientMetrics;
 
-/// Where the bytes of the response to a request of that method are counted.
+/// The counter of the bytes of responses to requests of that method.
 type Counter = (Method, Arc<dyn ClientMetrics>);
 
 /// A response body, whose bytes are counted when it is dropped.

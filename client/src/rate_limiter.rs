@@ -127,7 +127,7 @@ impl RateLimiter {
         Self { start: Instant::now(), state: Mutex::new(state) }
     }
 
-    /// Changes the limits for all requests from now on. One that waits already keeps its turn.
+    /// Changes the limits for all requests from now on. A request that waits already keeps its turn.
     ///
     /// # Upstream
     /// `SetLimit` and `SetBurst` of `golang.org/x/time/rate`.

@@ -39,7 +39,7 @@ pub(crate) enum WorkerCount {
     Setting {
         /// The flag, without dashes.
         flag: &'static str,
-        /// Where its value is read.
+        /// The settings that have its value.
         settings: LiveSettings,
     },
 }

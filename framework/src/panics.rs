@@ -11,7 +11,8 @@ use parking_lot::Mutex;
 
 use crate::metrics::Metrics;
 
-/// The panics of one task of a manager that is no controller's, such as discovery. The task goes on after each.
+/// The panics of one task of a manager that belongs to no controller, such as discovery. The task continues after each
+/// panic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TaskPanics {

@@ -96,7 +96,7 @@ impl ScaleClient {
         let resource = self.resource(api_version, kind)?;
         match self.api.scale(&resource, key).await {
             Ok(scale) => Ok((resource, scale)),
-            // The server answers the same for an object that does not exist and for a kind without a scale.
+            // The response is the same for an object that does not exist and for a kind without a scale.
             Err(error) if error.is_not_found() && !self.is_scalable(&resource) => {
                 Err(ScaleError::NotScalable { resource: resource.to_string() })
             }

@@ -25,7 +25,7 @@ impl Availability {
         self.0.send_if_modified(|seen| std::mem::replace(&mut seen.is_discovered, is_discovered) != is_discovered);
     }
 
-    /// Sets whether the last list or watch was answered with 404.
+    /// Records whether the response to the last list or watch was 404.
     pub(crate) fn set_not_found(&self, is_not_found: bool) {
         self.0.send_if_modified(|seen| std::mem::replace(&mut seen.is_not_found, is_not_found) != is_not_found);
     }

@@ -61,7 +61,7 @@ pub trait Cache: Send + Sync {
     fn wait_synced(&self) -> BoxFuture<'static, ()>;
 }
 
-/// The uid and the resource version of an object, and whether it is terminating.
+/// The uid, the resource version and the deletion state of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectState {
     /// The uid of the object.

@@ -54,7 +54,7 @@ impl<'a> Object<'a> {
     /// Decodes it as that view.
     ///
     /// # Errors
-    /// Where the object is not what the view expects.
+    /// If the object does not fit the view.
     pub fn decode<V: View>(self) -> Result<V, DecodeError> {
         match self {
             Self::Json(json) => V::decode(json),
@@ -96,11 +96,11 @@ pub struct Event<'a> {
 impl<'a> Event<'a> {
     /// Splits a line into kind and object without looking into the object.
     ///
-    /// The API server writes the two fields in a fixed order, so the object is what lies between: it is
-    /// read only once, by its decoder. Where that fails, [`parse`](Self::parse) shows whether the line is malformed.
+    /// The API server writes the two fields in a fixed order, so the object is the text between them: it is read only
+    /// once, by its decoder. If that fails, [`parse`](Self::parse) shows whether the line is malformed.
     ///
     /// # Errors
-    /// When the line is no event.
+    /// If the line is not an event.
     pub fn split(line: &'a [u8]) -> Result<Self, serde_json::Error> {
         match Self::split_in_fixed_order(line) {
             Some(event) => Ok(event),
@@ -120,7 +120,7 @@ impl<'a> Event<'a> {
     /// Reads a line as JSON, with its fields in any order and others between them.
     ///
     /// # Errors
-    /// When the line is no event.
+    /// If the line is not an event.
     pub fn parse(line: &'a [u8]) -> Result<Self, serde_json::Error> {
         #[derive(Deserialize)]
         struct Line<'a> {
@@ -136,7 +136,7 @@ impl<'a> Event<'a> {
     /// Reads a message.
     ///
     /// # Errors
-    /// When the message is no event.
+    /// If the message is not an event.
     pub fn of_message(message: &'a [u8]) -> Result<Self, serde_json::Error> {
         const EVENT: &Message = &[Field::text(1, "type"), Field::one(2, "object", &[Field::bytes(1, "raw")])];
         #[derive(Deserialize)]

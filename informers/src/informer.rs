@@ -82,8 +82,8 @@ impl<V: View> Informer<V> {
     ///
     /// `keys` must be a pure function of its object: it runs under the lock of the cache. It may return an `Option`, an
     /// array or a `Vec`. A call with the same name and the same function returns the same index. A function that
-    /// captures values is always another, since its values may differ. An index is dropped with its last handle: keep
-    /// one for as long as it is read, as each new index is computed from all objects.
+    /// captures values always gets an index of its own, because its values may differ. An index is dropped with its
+    /// last handle: keep one for as long as it is read, as each new index is computed from all objects.
     pub fn index<K, I, F>(&self, name: &'static str, keys: F) -> Index<V, K>
     where
         K: Eq + Hash + Clone + Send + Sync + 'static,

@@ -6,7 +6,7 @@ use kcm_api::{Meta, ObjectKey, Selector};
 
 /// The selection of the objects of a resource that are listed and watched; the default is all of them.
 ///
-/// The API lists one namespace or all; several namespaces are as many informers, which a
+/// The API lists one namespace or all; several namespaces need one informer each, which a
 /// [`MultiNamespaceInformer`](crate::MultiNamespaceInformer) reads as one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct ListOptions {

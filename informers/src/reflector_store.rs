@@ -14,7 +14,7 @@ use crate::shared_informer::{SharedInformer, Staged};
 use crate::store::is_same_version;
 use crate::undecodable::Undecodable;
 
-/// Where the protocol wants an object that was read.
+/// The destination of an object that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Destination {
     /// The list that is not complete yet.

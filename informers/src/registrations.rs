@@ -53,7 +53,7 @@ impl Drop for Registered {
     }
 }
 
-/// Where the handles of one user record how to undo what they register.
+/// The record in which the handles of one user note how to undo their registrations.
 ///
 /// It does not keep the registrations alive: an event handler may own a handle of an informer, and would never be
 /// dropped.

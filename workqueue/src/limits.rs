@@ -12,7 +12,7 @@ use std::time::Duration;
 pub struct RetryLimits {
     /// The back-off after a key's first failure; each further failure in a row doubles it.
     pub base: Duration,
-    /// The longest back-off. A key that goes on failing stays there.
+    /// The longest back-off. A key that keeps failing stays there.
     pub max: Duration,
     /// The time in which the bucket regains one token; zero for no bucket.
     pub interval: Duration,

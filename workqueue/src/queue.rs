@@ -27,7 +27,7 @@ impl<K> std::fmt::Debug for WeakQueue<K> {
 }
 
 impl<K> WeakQueue<K> {
-    /// The queue, unless its last reference is gone.
+    /// The queue, unless its last handle was dropped.
     #[must_use]
     pub fn upgrade(&self) -> Option<Queue<K>> {
         self.0.upgrade().map(Queue)
@@ -55,7 +55,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         &self.0.options.name
     }
 
-    /// Adds a key, to be handed out as soon as its turn comes.
+    /// Adds a key, which is handed out when its turn comes.
     pub fn add(&self, key: K, priority: Priority) {
         self.with(|state, now| state.add(key, priority, now));
     }
@@ -77,7 +77,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.with(|state, now| state.retry(key, longest, now));
     }
 
-    /// Resets a key's failures. A retry that already waits is not taken back.
+    /// Resets a key's failures. A retry that already waits is kept.
     pub fn forget(&self, key: &K) {
         self.with(|state, now| state.forget(key, now));
     }
@@ -85,12 +85,12 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     /// Waits for a key and returns it; the caller ends its processing with [`done`](Self::done) or
     /// [`park`](Self::park).
     ///
-    /// `None` once the queue is shut down and nothing is ready. Gives way to other tasks now and then, even if keys are
-    /// ready.
+    /// `None` once the queue is shut down and nothing is ready. Yields to other tasks from time to time, even if keys
+    /// are ready.
     ///
     /// # Cancellation
     /// Nothing is lost: a key is taken in the same step in which the future completes, and a wake-up that a dropped
-    /// future had already received goes on to the next.
+    /// future had already received is passed to the next waiter.
     pub async fn get(&self) -> Option<K> {
         loop {
             // A worker that always finds a key must not starve the other tasks of its thread.

@@ -66,7 +66,7 @@ pub struct UnfinishedWork {
 pub struct KeyStatus<K> {
     /// The key with this status.
     pub key: K,
-    /// Where it is in the queue.
+    /// Place of the key in the queue.
     pub stage: KeyStage,
     /// Whether it was added since it was taken. A key that is ready always was.
     pub is_added: bool,
@@ -76,7 +76,7 @@ pub struct KeyStatus<K> {
     pub failures: u32,
 }
 
-/// Where a key is in its queue, and for how long.
+/// The place of a key in its queue, and the time it has been there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyStage {
     /// It is not queued; it may be due later.

@@ -93,7 +93,7 @@ impl Attempts {
         }
     }
 
-    /// The outcome of all attempts was found out otherwise.
+    /// Records that the outcome of all attempts is known from elsewhere.
     pub const fn settle(&mut self) {
         self.open_until = None;
     }

@@ -134,10 +134,9 @@ impl ApiError {
 
     /// Returns `true` if a write that failed like this may have taken effect nevertheless.
     ///
-    /// True unless it certainly has not: a broken connection, a timeout, an undecodable response and an error of the
-    /// server (5xx, which does not tell what its storage did) count as lost responses, but not the failure of an
-    /// admission webhook, which is called before the write. So does any failure of a request that repeats one whose
-    /// response was lost.
+    /// A broken connection, a timeout, an undecodable response and an error of the server (5xx, which does not show
+    /// what its storage did) count as lost responses. So does any failure of a request that repeats a request whose
+    /// response was lost. The failure of an admission webhook, which is called before the write, does not.
     #[must_use]
     pub fn response_lost(&self) -> bool {
         if self.follows_lost_response {
@@ -208,9 +207,8 @@ impl ApiError {
         self.has_reason("Conflict")
     }
 
-    /// Returns true if the object of that name is another one than the request was for: it was recreated under the same
-    /// name. True for a uid precondition that failed, and for a patch that would change the uid. A conflict of resource
-    /// versions is none.
+    /// Returns `true` if the request was for another object of that name: the object was recreated. This covers a uid
+    /// precondition that failed, and a patch that would change the uid, but not a conflict of resource versions.
     ///
     /// # Upstream
     /// `Preconditions.Check` and `BeforeDelete` of the API server, and its validation of the immutable `metadata.uid`.

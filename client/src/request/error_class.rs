@@ -25,7 +25,7 @@ pub enum ErrorClass {
 /// The cause in the status of a creation in a namespace that is being deleted.
 pub(super) const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
 
-/// The class of a request that is answered with this status.
+/// The class of a request whose response has this status.
 pub(super) fn class_of(status: &Status) -> ErrorClass {
     match status.code {
         401 => ErrorClass::Forbidden,

@@ -57,8 +57,8 @@ pub enum Patch {
 }
 
 impl Patch {
-    /// Server-side apply of `configuration`, which takes over the fields of other managers, as a controller does with
-    /// what it owns.
+    /// Server-side apply of `configuration`, which takes over the fields of other managers, as a controller does for
+    /// the fields that it owns.
     ///
     /// The configuration has `apiVersion`, `kind`, name and the fields that the manager wants; a field that it applied
     /// before and now leaves out is removed. An object that does not exist is created. With a uid in the metadata, an

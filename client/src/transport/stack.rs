@@ -72,7 +72,7 @@ pub enum StackError {
 /// Outside of a tokio runtime.
 ///
 /// # Errors
-/// Where the configuration names a proxy, certificates or credentials that cannot be used.
+/// If the configuration names a proxy, certificates or credentials that cannot be used.
 pub fn connect(config: &kube::Config) -> Result<kube::Client, StackError> {
     connect_with_metrics(config, &ExecPluginMetrics::default())
 }

@@ -12,7 +12,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::authorization::ClientCertificate;
 
-/// Where the certificates of a kubeconfig come from.
+/// The sources of the certificates of a kubeconfig.
 #[derive(Clone)]
 pub(super) struct TlsFiles {
     config: kube::Config,

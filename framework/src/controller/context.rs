@@ -68,7 +68,7 @@ impl std::fmt::Debug for Extensions {
 }
 
 impl Extensions {
-    /// Adds the value of its type; returns whether there was none before.
+    /// Adds the value of its type. Returns `true` if there was none before.
     pub fn insert<T: Send + Sync + 'static>(&self, value: T) -> bool {
         self.0.lock().insert(TypeId::of::<T>(), Arc::new(value)).is_none()
     }
@@ -154,15 +154,15 @@ impl ControllerContext {
         self.client_with(self.client_limits)
     }
 
-    /// A client with the identity of this controller and other limits, for what upstream sends through a client of its
-    /// own. Clients with the same limits share a rate limiter.
+    /// A client with the identity of this controller and other limits, for requests that upstream sends through a
+    /// client of its own. Clients with the same limits share a rate limiter.
     #[must_use]
     pub fn client_with(&self, limits: ClientLimits) -> ApiClient {
         self.shared.clients.named_client_for(self.identity, self.controller, limits)
     }
 
-    /// A client with the identity of this controller and a rate limiter that only clients of that name share, for what
-    /// upstream sends through a client of its own with the limits of the settings.
+    /// A client with the identity of this controller and a rate limiter that only clients of that name share, for
+    /// requests that upstream sends through a client of its own with the limits of the settings.
     #[must_use]
     pub fn named_client(&self, name: &str) -> ApiClient {
         let name = format!("{}/{name}", self.controller);

@@ -102,7 +102,7 @@ impl ControllerDescriptor {
         Self::with_init(name, Init::Plain(init))
     }
 
-    /// A controller as of [`new`](Self::new), whose `InitFunc` awaits something.
+    /// As [`new`](Self::new), with an `InitFunc` that awaits something.
     #[must_use]
     pub const fn new_async(name: &'static str, init: AsyncInitFunc) -> Self {
         Self::with_init(name, Init::Async(init))
@@ -143,7 +143,7 @@ impl ControllerDescriptor {
     /// Makes it act with the credentials of the manager itself, through clients of that name, and not as a service account.
     ///
     /// # Upstream
-    /// The token controller alone: it makes what service accounts need to act.
+    /// Only the token controller, which creates the tokens of service accounts.
     #[must_use]
     pub const fn manager_client(mut self, name: &'static str) -> Self {
         self.service_account = name;
@@ -198,8 +198,8 @@ impl ControllerDescriptor {
         self
     }
 
-    /// Sets the parts of views, and the annotations, that it reads: informers decode those that an enabled controller
-    /// needs. [`ControllerContext::part`] reads a part.
+    /// Sets the parts of views, and the annotations, that it reads: informers decode the parts that an enabled
+    /// controller needs. [`ControllerContext::part`] reads a part.
     #[must_use]
     pub const fn needs(mut self, needs: &'static [Need]) -> Self {
         self.needs = needs;

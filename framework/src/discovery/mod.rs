@@ -77,7 +77,7 @@ impl Discovery {
 
     /// A receiver of changed snapshots; the current one counts as seen.
     ///
-    /// Only a change of what is served is notified of.
+    /// A receiver is notified only if the served resources change.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<Arc<Resources>> {
         let mut changes = self.current.clone();

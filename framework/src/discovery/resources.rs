@@ -140,7 +140,7 @@ impl Resources {
         self.iter().map(|served| &served.resource).find(|resource| resource.group == group && resource.kind == kind)
     }
 
-    /// The resource of a kind in one version: what an owner reference or a scale target names.
+    /// The resource of a kind in one version, as an owner reference or a scale target names it.
     #[must_use]
     pub fn resource_of(&self, api_version: &str, kind: &str) -> Option<&Resource> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));

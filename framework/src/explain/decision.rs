@@ -15,7 +15,7 @@ pub struct Decision {
     pub at: Timestamp,
     /// Duration of the reconcile.
     pub took: Duration,
-    /// Which try in a row it was, from 1.
+    /// Number of the try in a row, from 1.
     pub attempt: u32,
     /// Why the key was enqueued.
     pub triggers: Box<[Trigger]>,

@@ -29,7 +29,7 @@ pub struct KeyExplanation {
     pub exists: Option<bool>,
     /// The state of the key in the queue.
     pub state: KeyState,
-    /// For how many seconds it has been ready or processing, or has waited for its writes.
+    /// Seconds for which it has been ready or processing, or has waited for its writes.
     pub state_seconds: Option<f64>,
     /// Number of reconciles that have failed in a row.
     pub failures: u32,
@@ -92,13 +92,13 @@ pub struct TriggerExplanation {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ReconcileExplanation {
-    /// When it ended, in RFC 3339.
+    /// Time at which it ended, in RFC 3339.
     pub at: String,
     /// Seconds since it ended.
     pub seconds_ago: f64,
     /// Duration of the reconcile, in seconds.
     pub took_seconds: f64,
-    /// Which try in a row it was, from 1.
+    /// Number of the try in a row, from 1.
     pub attempt: u32,
     /// Why the key was enqueued.
     pub triggers: Vec<TriggerExplanation>,
@@ -122,7 +122,7 @@ pub struct ReconcileExplanation {
     pub class: Option<String>,
     /// The error with its causes, or the message of the panic.
     pub error: Option<String>,
-    /// After how many seconds it asked to be called again.
+    /// Seconds after which it asked to be called again.
     pub requeue_after_seconds: Option<f64>,
 }
 
@@ -150,7 +150,7 @@ pub struct WriteExplanation {
 pub struct EventExplanation {
     /// Reason of the events, in upper camel case.
     pub reason: String,
-    /// The message of the first.
+    /// The message of the first event.
     pub message: String,
     /// Number of events with this reason.
     pub count: u32,

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 /// The most notes of one reconcile; what follows is only counted.
 const MOST: usize = 32;
 
-/// The notes of one reconcile, in the order of what happened.
+/// The notes of one reconcile, in the order of time.
 #[derive(Debug)]
 pub struct Notes {
     is_enabled: bool,
@@ -75,7 +75,7 @@ pub struct Written<'a> {
 }
 
 impl Notes {
-    /// No notes; unless enabled, none is taken.
+    /// An empty set of notes. If not enabled, it stays empty.
     #[must_use]
     pub fn new(is_enabled: bool) -> Self {
         Self { is_enabled, noted: Mutex::default() }

@@ -81,7 +81,7 @@ pub(crate) struct Triggers<K> {
 }
 
 impl<K: QueueKey> Triggers<K> {
-    /// No triggers; unless enabled, none is recorded.
+    /// An empty set of triggers. If not enabled, it stays empty.
     pub(crate) fn new(is_enabled: bool) -> Self {
         Self { is_enabled, by_key: Mutex::default() }
     }

@@ -127,7 +127,7 @@ pub(crate) struct LoopEnvironment {
 /// Adds an event handler that enqueues into the queue of a target.
 type AddHandler<K> = Box<dyn FnOnce(&Target<K>) -> Result<(), LoopError> + Send>;
 
-/// Where event handlers enqueue, and the caches of the primary resource.
+/// The queue of the event handlers, and the caches of the primary resource.
 struct Target<K> {
     queue: Queue<K>,
     triggers: Arc<Triggers<K>>,
@@ -284,8 +284,7 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
 
     /// Reads a resource: a change enqueues the keys that `event_mapping` returns.
     ///
-    /// `event_mapping` runs on the task of the informer, for every change and under its lock, so it does no more than
-    /// to compute keys.
+    /// `event_mapping` runs on the task of the informer, for every change and under its lock, so it only computes keys.
     pub fn watches<V, I>(&mut self, event_mapping: impl Fn(&Change<V>) -> I + Send + 'static) -> Informer<V>
     where
         V: KnownView,
@@ -359,7 +358,7 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
         namespaces.into_iter().map(|namespace| read(self, ListOptions::namespace(namespace))).collect()
     }
 
-    /// Says that the loop writes a resource that it does not read. Those that it reads need no such declaration.
+    /// Declares that the loop writes a resource that it does not read. Resources that it reads need no declaration.
     ///
     /// No key waits for these writes. If any cache of the manager holds the resource, the loop does not start: it must
     /// read it as well.
@@ -368,7 +367,7 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
         self
     }
 
-    /// Says that the loop writes resources that it finds by discovery, whatever they are.
+    /// Declares that the loop writes any resource, such as resources that it finds by discovery.
     ///
     /// Keys wait for writes to the resources that the loop reads, and for no others.
     pub fn writes_anything(self) -> Self {
@@ -446,8 +445,8 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
 }
 
 impl ControlLoopBuilder {
-    /// The loop, whose `reconciler` is handed the object of each key from `objects`, which is what
-    /// [`primary`](Self::primary) or [`in_namespaces`](Self::in_namespaces) returned.
+    /// The loop, whose `reconciler` is handed the object of each key from `objects`, which [`primary`](Self::primary)
+    /// or [`in_namespaces`](Self::in_namespaces) has returned.
     pub fn reconcile_objects<V, S, R>(self, objects: S, reconciler: R) -> Loop
     where
         V: View,
@@ -457,8 +456,8 @@ impl ControlLoopBuilder {
         self.described(Box::new(OfObjects { objects, reconciler, view: PhantomData }))
     }
 
-    /// A loop that runs `work` every `period`, the first time at once, and never before the caches that it reads show the
-    /// writes of the run before.
+    /// A loop that runs `work` every `period`, the first time at once, and never before the caches that it reads show
+    /// the writes of the previous run.
     ///
     /// An error is logged, and `work` runs again after the next period.
     pub fn periodic<F>(self, period: Duration, work: F) -> Loop

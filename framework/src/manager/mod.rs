@@ -61,7 +61,7 @@ pub struct Manager {
     journal: Arc<Journal>,
 }
 
-/// The two requests to stop; either will do.
+/// The two requests to stop. Either request stops the manager.
 #[derive(Debug, Clone, Default)]
 pub struct Stop {
     /// Drain: let running reconciles finish, then stop.
@@ -80,14 +80,14 @@ impl Stop {
     }
 }
 
-/// Why a manager could not start.
+/// The reason why a manager could not start, or ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ManagerError {
     /// The API server cannot be reached or used.
     #[error(transparent)]
     ApiServer(#[from] Unreachable),
-    /// The API server answers, but does not say what it serves.
+    /// The API server responds, but its resources cannot be discovered.
     #[error("cannot discover what the API server serves")]
     Discovery(#[source] ApiError),
     /// A controller failed, and failures [end the manager](ManagerBuilder::end_on_controller_failure).
@@ -134,7 +134,7 @@ impl Manager {
         &self.metrics
     }
 
-    /// The handle of this manager: its state, and what can be changed while it runs.
+    /// The handle of this manager, which reads its state and changes it while it runs.
     #[must_use]
     pub fn handle(&self) -> ManagerHandle {
         self.handle.clone()
@@ -146,7 +146,7 @@ impl Manager {
         &self.clients
     }
 
-    /// Checks that the API server answers and says what it serves, as the manager does first when it runs.
+    /// Checks that the API server responds and can be discovered, as the manager does first when it runs.
     ///
     /// # Errors
     /// As [`run`](Self::run), if the API server does not respond.

@@ -132,8 +132,8 @@ impl Metrics {
 
     /// Registers the metrics of a controller, a type of its own, and returns them.
     ///
-    /// They are registered once: another call for the type, as by a controller that is initialized again, returns the
-    /// metrics of the first.
+    /// They are registered once: another call for the type, for example by a controller that is initialized again,
+    /// returns the metrics of the first call.
     pub fn register<M: Clone + Send + Sync + 'static>(&self, register: impl FnOnce(&mut Registry) -> M) -> M {
         let mut of_controllers = self.of_controllers.lock();
         let known = of_controllers.get(&TypeId::of::<M>()).and_then(|known| known.downcast_ref::<M>());
@@ -173,7 +173,7 @@ impl Metrics {
         });
     }
 
-    /// Sets what a scrape shows.
+    /// Sets the metrics that a scrape shows.
     pub fn set_exposition(&self, options: ExpositionOptions) {
         *self.options.lock() = options;
     }

@@ -20,7 +20,7 @@
 //! - Nothing is adopted before a live read, in the same reconcile, showed that the owner exists and is not being deleted.
 //! - A terminating owner adopts and releases nothing, and a terminating object is not adopted.
 //! - Both patches carry the uid of the object, so that an object recreated under the same name is left alone. A
-//!   dependent that is gone is no error.
+//!   dependent that does not exist any more is no error.
 //! - All claims are tried; if one fails, the whole is an error, as the set of claimed objects is unknown.
 //!
 //! Dependents are adopted and released by strategic merge patches, which the API server takes for built-in kinds only.

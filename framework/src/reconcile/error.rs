@@ -19,8 +19,8 @@ pub struct ReconcileError {
 pub enum Class {
     /// The reconcile may succeed later: the key is requeued with back-off.
     Transient,
-    /// The API server, or a webhook that it calls, cannot serve the request now, and no event tells when it can again:
-    /// the key is requeued with a back-off of at most a second for the first minute, and a growing one after it.
+    /// The API server, or a webhook that it calls, cannot serve the request now, and no event announces when it can
+    /// again: the key is requeued with a back-off of at most a second for the first minute, and a growing one after it.
     Unavailable,
     /// The object has changed meanwhile: the key is requeued with back-off, and a single conflict is logged at debug
     /// level.
@@ -108,7 +108,7 @@ impl ReconcileError {
         Self { class, source: source.into() }
     }
 
-    /// An error that no retry cures: the key is not requeued before something changes.
+    /// An error that no retry fixes: the key is not requeued before something changes.
     pub fn terminal(source: impl Into<BoxError>) -> Self {
         Self::new(Class::Terminal, source)
     }
@@ -124,8 +124,8 @@ impl From<&ApiError> for Class {
     /// Derives the class from the response.
     ///
     /// An object that is not found is a conflict: the cache is behind. No refusal of the API server is terminal: another
-    /// quota, limit range, policy or webhook may admit the same object later, and no event tells. Only an object that
-    /// cannot be serialized needs a change of its own.
+    /// quota, limit range, policy or webhook may admit the same object later, and no event announces that. Only an
+    /// object that cannot be serialized needs a change of its own.
     fn from(error: &ApiError) -> Self {
         match error.class() {
             ErrorClass::Unavailable => Self::Unavailable,

@@ -24,9 +24,9 @@ pub(crate) struct LoopContext {
     pub(crate) clock: Arc<dyn Clock>,
     /// The recorder of the controller.
     pub(crate) recorder: Recorder,
-    /// Where the decisions about keys are kept.
+    /// The decisions about keys.
     pub(crate) journal: Arc<Journal>,
-    /// Where a panic is noted.
+    /// The record of panics.
     pub(crate) failures: FirstFailure,
 }
 

@@ -19,10 +19,11 @@ use crate::explain::{self, Notes, Seen};
 /// [`consistency`](crate::consistency).
 ///
 /// # Guarantees
-/// A write that is answered 429 or 5xx is repeated as its [`ApiClient`] says. An idempotent write whose connection broke
-/// is repeated too, at once and twice more within half a second: a creation under a name chosen here, an update with a
-/// resource version, a deletion with preconditions. A JSON patch and a deletion without preconditions are not. A
-/// repeated creation that finds an object of its name compares it with what was sent: see [`create`](Self::create).
+/// A write whose response is 429 or 5xx is repeated as [`ApiClient`] describes. An idempotent write whose connection
+/// broke is repeated too, at once and twice more within half a second: a creation under a name chosen here, an update
+/// with a resource version, a deletion with preconditions. A JSON patch and a deletion without preconditions are not
+/// repeated. A repeated creation that finds an object of its name compares it with what was sent: see
+/// [`create`](Self::create).
 ///
 /// A write to a resource that the loop neither reads nor declares to write is not sent and fails: its key would not wait
 /// for it.
@@ -108,9 +109,9 @@ impl Session {
     /// Reconciles the key again after `delay` at the latest, even if nothing changes.
     ///
     /// # Guarantees
-    /// The earliest of several calls counts. It counts whatever the reconcile returns, and also after a panic. So call it
-    /// as soon as the time is known, before the first write: a write that fails does not lose it. After a failure, a time
-    /// that is past is ignored, because the back-off of the key runs already.
+    /// The earliest of several calls counts. It counts for every result of the reconcile, and also after a panic. So
+    /// call it as soon as the time is known, before the first write: a write that fails does not lose it. After a
+    /// failure, a time in the past is ignored, because the back-off of the key runs already.
     pub fn requeue_after(&self, delay: Duration) {
         // A time beyond the range of the clock is no time at which anything happens.
         let Some(at) = Instant::now().checked_add(delay) else { return };

@@ -11,8 +11,8 @@ use crate::live_settings::WorkerCount;
 /// Runs as many workers as `count` says, until all of them have ended: each does when its token is cancelled, which
 /// follows `cancel`, or by itself.
 ///
-/// Where the number grows, more workers start at once. Where it shrinks, surplus workers end after the key that they
-/// process, and no key is aborted.
+/// If the number grows, more workers start at once. If it shrinks, surplus workers end after the key that they process,
+/// and no key is aborted.
 ///
 /// # Errors
 /// As soon as a worker panics outside of a reconcile.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::probe::Probed;
 
-/// Two probes begin at most this long apart while the server is unreachable, if the first has ended by then. The gap is
-/// drawn in [half of it, it).
+/// Longest time between the beginnings of two probes while the server is unreachable, if the first has ended by then.
+/// The gap is drawn from [`PROBE_GAP` / 2, `PROBE_GAP`).
 pub const PROBE_GAP: Duration = Duration::from_secs(1);
 
 /// Time for which an API server may forbid probes because it starts.

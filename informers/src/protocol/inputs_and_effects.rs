@@ -69,7 +69,7 @@ pub enum Input {
     Page {
         /// Version of the list.
         version: ResourceVersion,
-        /// Where the next page begins, if this was not the last.
+        /// Token of the next page, if this is not the last page.
         continue_token: Option<String>,
     },
     /// The server ended the body.
@@ -117,7 +117,7 @@ pub enum Effect {
     Advance(ResourceVersion),
 }
 
-/// Why the protocol closed an exchange itself.
+/// The reason why the protocol closed an exchange itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Trouble {
     /// The response did not begin in time.

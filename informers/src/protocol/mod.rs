@@ -82,19 +82,19 @@ enum ExchangeKind {
 }
 
 impl Protocol {
-    /// Objects on a page of a list.
+    /// Number of objects on a page of a list.
     pub const PAGE_SIZE: u32 = 500;
-    /// A response must begin within this time: a list may take a kube-apiserver a minute (`--request-timeout`).
+    /// Time within which a response must begin: a list may take a kube-apiserver a minute (`--request-timeout`).
     pub const ANSWERED_WITHIN: Duration = Duration::from_secs(65);
-    /// A body without data for this long is closed: a kube-apiserver sends a bookmark every minute.
+    /// Time after which a body without data is closed: a kube-apiserver sends a bookmark every minute.
     pub const SILENCE: Duration = Duration::from_secs(150);
-    /// A watch that ends before this without an event has failed.
+    /// Shortest healthy watch. A watch that ends earlier without an event has failed.
     pub const SHORT: Duration = Duration::from_secs(1);
     /// The least `timeoutSeconds` of a watch, which is drawn in [this, twice this).
     pub const LEAST_TIMEOUT: Duration = Duration::from_mins(5);
-    /// After so many watches in a row that were refused or silent, all objects are listed again.
+    /// Number of refused or silent watches in a row after which all objects are listed again.
     ///
-    /// A server restored from a backup does not know the version and may stay silent until it reaches it.
+    /// A server restored from a backup does not know the version, and may stay silent until it reaches the version.
     pub const DOUBTS: u32 = 4;
 
     /// The delay after the first failure, before jitter.
@@ -105,7 +105,8 @@ impl Protocol {
     pub const BACKOFF_INITIAL: Duration = Duration::from_millis(800);
     /// The longest delay after a failure, before jitter.
     pub const BACKOFF_MAX: Duration = Duration::from_secs(30);
-    /// The next request after an outage is sent within this time, drawn at random: not all kinds at once.
+    /// Time within which the next request after an outage is sent. It is drawn at random, so that not all kinds request
+    /// at once.
     pub const RESUMED_WITHIN: Duration = Duration::from_millis(500);
 
     /// A protocol that lists as soon as its [deadline](Self::deadline), which is zero, has passed.
@@ -188,12 +189,13 @@ impl Protocol {
         }
     }
 
-    /// Requests nothing until [`connection_restored`](Self::connection_restored). An open exchange goes on.
+    /// Requests nothing until [`connection_restored`](Self::connection_restored). An open exchange continues.
     pub const fn connection_lost(&mut self) {
         self.is_connected = false;
     }
 
-    /// Goes on after an outage: within [`RESUMED_WITHIN`](Self::RESUMED_WITHIN), and without the back-off from before it.
+    /// Continues after an outage: within [`RESUMED_WITHIN`](Self::RESUMED_WITHIN), and without the back-off from before
+    /// it.
     #[must_use]
     pub fn connection_restored(&mut self, now: Duration) -> Effect {
         self.is_connected = true;

@@ -74,7 +74,7 @@ impl<V: View, K: Eq + Hash + 'static> Index<V, K> {
 
     /// Returns `true` if an object with that key matches.
     ///
-    /// The cache takes no change meanwhile, so `matches` does no more than to look at the object.
+    /// The cache takes no change meanwhile, so `matches` must only read the object.
     #[must_use]
     pub fn any<Q>(&self, key: &Q, matches: impl FnMut(&V) -> bool) -> bool
     where

@@ -108,7 +108,7 @@ impl ExecPluginMetrics {
         );
     }
 
-    /// Computes what depends on the time.
+    /// Computes the metrics that depend on the time.
     pub fn refresh(&self) {
         let mut certificates = self.certificates.lock();
         certificates.retain(|slot| slot.strong_count() > 0);

@@ -45,7 +45,7 @@ impl ExpositionOptions {
     /// Shows other values of a label than these as unexpected; keys are `METRIC,LABEL`, and values are joined by commas.
     ///
     /// # Errors
-    /// A key that is not of that form.
+    /// A key does not have that form.
     pub fn allow(mut self, pairs: impl IntoIterator<Item = (String, String)>) -> Result<Self, NotAMetricLabel> {
         for (key, values) in pairs {
             let Some((metric, label)) = key.split_once(',') else { return Err(NotAMetricLabel(key)) };
