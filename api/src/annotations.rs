@@ -1,6 +1,6 @@
-//! Which annotations are kept in the metadata that this thread decodes.
+//! The annotations that are kept while this thread decodes metadata.
 //!
-//! `Deserialize` has no context parameter; what it depends on is kept in the decoding thread instead.
+//! `Deserialize` has no context parameter; a thread-local variable has its context instead.
 
 use std::cell::RefCell;
 use std::sync::Arc;

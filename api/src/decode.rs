@@ -1,4 +1,4 @@
-//! How Go's JSON is read: `null` for what is empty, and lists of which one fact is wanted.
+//! Decoding of Go's JSON: `null` for empty values, and lists that are reduced to one fact.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -25,7 +25,7 @@ where
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// Folds a list while it is read, so that a list of which one fact is wanted is never built.
+/// Folds a list while it is read, so that the list is never built.
 pub(crate) fn fold<'de, D, T, A, F>(deserializer: D, start: A, add: F) -> Result<A, D::Error>
 where
     D: Deserializer<'de>,

@@ -57,7 +57,7 @@ pub enum EditError {
     /// The value cannot be written as JSON.
     #[error("cannot write the value of `{path}` as JSON")]
     Value {
-        /// Where the value was to go.
+        /// Path at which the value was to be set.
         path: String,
         /// The error from serde.
         source: serde_json::Error,
@@ -155,7 +155,7 @@ impl fmt::Display for Document {
 }
 
 impl Serialize for Document {
-    /// Writes the text as it is; only for `serde_json`.
+    /// Writes the text unchanged; only for `serde_json`.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let raw: &RawValue = serde_json::from_str(&self.0).map_err(serde::ser::Error::custom)?;
         raw.serialize(serializer)

@@ -57,7 +57,7 @@ impl<V: View> View for Documented<V> {
 
     fn decode(json: &str) -> Result<Self, DecodeError> {
         let document = Document::parse(json)?;
-        // The document is a fraction of what was served: managed fields are gone.
+        // The document is smaller than the response, because it has no managed fields.
         Ok(Self { view: V::decode(document.as_str())?, document })
     }
 

@@ -110,8 +110,8 @@ impl Default for Uid {
     }
 }
 
-// The positions of the two digits of each byte; hyphens are between. Uids are read and written for every object that
-// comes and every pod that goes: byte by byte through `fmt` that was a fortieth of all instructions of a rollout.
+// The positions of the two digits of each byte; hyphens are between. Uids are read and written for every event and
+// every deleted pod: through `fmt`, byte by byte, that took a fortieth of all instructions of a rollout.
 const DIGITS: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 

@@ -86,7 +86,7 @@ impl ProtobufType for Meta {
 }
 
 impl Default for Meta {
-    /// The metadata of an object that has none.
+    /// Metadata of an object without any.
     fn default() -> Self {
         Self::from(RawMeta::default())
     }

@@ -41,7 +41,7 @@ pub trait Part: PartialEq + Send + Sync + Sized + 'static {
     #[doc(hidden)]
     fn find(view: &Self::View) -> Option<&Self>;
 
-    /// The part of an object that has none of its fields.
+    /// Returns the part of an object without any of its fields.
     fn empty() -> &'static Self;
 }
 

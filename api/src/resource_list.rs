@@ -95,7 +95,7 @@ impl ResourceList {
 }
 
 impl FromIterator<(InternedStr, ResourceQuantity)> for ResourceList {
-    /// Of several quantities of one resource the last counts.
+    /// The last of several quantities of one resource counts.
     fn from_iter<I: IntoIterator<Item = (InternedStr, ResourceQuantity)>>(quantities: I) -> Self {
         let mut list = Self::default();
         for (name, quantity) in quantities {

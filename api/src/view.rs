@@ -23,7 +23,7 @@ pub trait View: Send + Sync + Sized + 'static {
     /// [`decode_protobuf`](Self::decode_protobuf).
     const READS_PROTOBUF: bool = false;
 
-    /// The view of which [`Need`](crate::Need)s are declared.
+    /// The view that declares the [`Need`](crate::Need)s.
     #[doc(hidden)]
     const DECLARED: TypeId = TypeId::of::<Self>();
 

@@ -35,7 +35,7 @@ pub enum AccessError {
         /// The requested flag, without dashes.
         flag: String,
     },
-    /// The row is of another type than it was asked for.
+    /// The row has another type than the requested type.
     #[error("--{flag} is a {kind}, and was asked for as {asked}")]
     WrongType {
         /// The requested flag, without dashes.
@@ -45,7 +45,7 @@ pub enum AccessError {
         /// The requested Rust type.
         asked: &'static str,
     },
-    /// The value does not fit the type that was asked for.
+    /// The value does not fit the requested type.
     #[error("cannot read {setting}")]
     Unreadable {
         /// The flag or the path of the setting.

@@ -27,9 +27,9 @@ pub enum Origin {
     Default,
     /// The configuration file that `--config` names.
     File {
-        /// The path as it was given.
+        /// Path of the file, as it was given.
         path: PathBuf,
-        /// The position; none for the file as a whole.
+        /// The position; `None` for the whole file.
         at: Option<Position>,
     },
     /// An environment variable, by its name.
@@ -131,7 +131,7 @@ pub enum Problem {
     UnknownKey {
         /// The key as it was written.
         key: String,
-        /// The dotted path of the section that it stands in; empty at the top.
+        /// Dotted path of the section of the key; empty at the top.
         section: String,
         /// The known key of that section that is spelled most like it.
         nearest: Option<String>,
@@ -140,7 +140,7 @@ pub enum Problem {
     DuplicateKey {
         /// The key as it was written the second time.
         key: String,
-        /// Where it stands first.
+        /// Position of the first one.
         first: Position,
     },
     /// A value of the wrong type.
@@ -163,7 +163,7 @@ pub enum Problem {
     },
     /// `apiVersion` or `kind` is missing or wrong.
     WrongHeader {
-        /// Which of the two.
+        /// `apiVersion` or `kind`, whichever is wrong.
         key: &'static str,
         /// The value that was given, if any.
         given: Option<String>,
@@ -361,7 +361,7 @@ pub(crate) fn excerpt(given: &str) -> String {
     }
 }
 
-/// A name as it was given, cut to the length of an error line, with escapes for what would break the line.
+/// Cuts a given name to the length of an error line, and escapes characters that would break the line.
 fn cut(given: &str) -> String {
     let quoted = excerpt(given);
     if given.contains(char::is_control) || given.chars().count() > LONGEST { quoted } else { given.to_owned() }

@@ -17,7 +17,7 @@ const GLOBAL: &str = "Global";
 
 /// The narrowest column of text. If the terminal is narrower, the text begins on a line of its own.
 const NARROWEST: usize = 30;
-/// Where text begins that has a line of its own.
+/// Indentation of text on a line of its own.
 const INDENT: usize = 10;
 
 /// Renders the flags of `rows`, without those that are deprecated, and `--help` and `--version`.
@@ -52,7 +52,7 @@ pub(crate) fn render(rows: &[Row], width: Option<usize>) -> String {
     help
 }
 
-/// Where a section stands among the others.
+/// Returns the sort key of a section.
 fn place(section: &str) -> (usize, &str) {
     let first = FIRST.iter().position(|known| *known == section);
     let last = LAST.iter().position(|known| *known == section).map(|position| FIRST.len() + 1 + position);

@@ -234,7 +234,7 @@ impl Table {
     }
 }
 
-/// The version of Kubernetes to behave as, by the strongest of these layers that names one.
+/// Returns the version of Kubernetes to emulate, from the strongest of these layers that names a version.
 fn emulated(layers: [&Layer; 3]) -> Result<Versions, Vec<ConfigError>> {
     let entries = [generic::EMULATED_VERSION, generic::MIN_COMPATIBILITY_VERSION]
         .map(|flag| layers.iter().find_map(|layer| layer.get_key_value(flag)));

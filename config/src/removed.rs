@@ -1,4 +1,4 @@
-//! Flags that upstream once had, and what to do instead.
+//! Flags that upstream once had, and their replacements.
 
 /// Returns the replacement of a flag (without dashes) that upstream has removed.
 pub(crate) fn advice(flag: &str) -> Option<&'static str> {

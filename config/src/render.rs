@@ -134,7 +134,7 @@ fn indented(value: &serde_json::Value) -> String {
     format!("{value:#}\n")
 }
 
-/// Text that does not end the comment that it stands in.
+/// Escapes text so that it does not end its comment.
 fn in_a_comment(text: &str) -> String {
     text.replace(|character: char| character.is_control() || matches!(character, '\u{2028}' | '\u{2029}'), "?")
 }
@@ -190,7 +190,7 @@ fn map(pairs: &BTreeMap<String, String>) -> String {
     format!("{{{}}}", pairs.join(", "))
 }
 
-/// Text in double quotes, with every character escaped that some YAML reader does not take as it is.
+/// Quotes text, and escapes every character that some YAML reader would change.
 fn quoted(text: &str) -> String {
     let escaped = text.chars().map(|c| match c {
         '"' | '\\' => format!("\\{c}"),

@@ -84,7 +84,7 @@ impl fmt::Display for KeyPath {
 /// The help of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Help {
-    /// A text of its own.
+    /// A text for this setting alone.
     Text(&'static str),
     /// The sentence that all numbers of workers share, for these objects (a plural noun).
     Workers(&'static str),

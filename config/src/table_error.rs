@@ -55,13 +55,13 @@ pub enum TableError {
     /// A path leads through a setting, or ends at a section.
     #[error("the path {path} is a setting in one row and a section in another")]
     SettingIsSection {
-        /// The second of the two paths.
+        /// The second of the paths.
         path: String,
     },
     /// Two keys of one section are spelled alike in lower camel case.
     #[error("the path {path} has a spelling in common with the key {other}")]
     SpellingClash {
-        /// The second of the two paths.
+        /// The second of the paths.
         path: String,
         /// The key that was there before.
         other: &'static str,

@@ -105,7 +105,7 @@ proptest! {
     }
 }
 
-/// A kind of input, and what must hold of it.
+/// A kind of input, and the rules that hold for it.
 type Target = (&'static str, fn(&[u8]));
 
 /// The inputs that fuzzing starts from, with all that it ever found something with.

@@ -1,4 +1,4 @@
-//! Defaults < file < environment < flags, and what comes of it.
+//! Defaults < file < environment < flags, and the merged result.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! From the words of the command line to what the process does.
+//! Parses the command line and runs it.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -115,7 +115,7 @@ impl Host {
     }
 }
 
-/// The columns of the terminal that output goes to, if any: `COLUMNS`, or what the terminal says.
+/// Returns the width of the terminal that output goes to, if any: `COLUMNS`, or the terminal's own width.
 fn columns() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
     let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
@@ -174,7 +174,7 @@ fn log_content_type(settings: &Effective) {
     }
 }
 
-/// Both results, or every reason of both.
+/// Returns both results, or the reasons of both errors.
 fn both<A, B>(one: Result<A, Vec<String>>, other: Result<B, Vec<String>>) -> Result<(A, B), Vec<String>> {
     match (one, other) {
         (Ok(one), Ok(other)) => Ok((one, other)),

@@ -47,7 +47,7 @@ fn the_printed_defaults_load_again_as_the_defaults() {
     assert_eq!(printed(&["default"]), printed(&["default", "-o", "yaml"]));
 }
 
-/// Where the printed defaults are not what upstream's `/configz` prints, and why.
+/// Differences between the printed defaults and upstream's `/configz`, with the reason.
 const DIFFERENCES: [(&str, &str); 4] = [
     ("/DisruptionController/ConcurrentDisruptionSyncs", "a key of ours; upstream has one worker"),
     ("/Generic/LeaderMigration/controllerLeaders", "an empty list, and null there"),

@@ -1,4 +1,4 @@
-//! One request: who sends it, whether they may, and its answer.
+//! One request: its user, its authorization, and its response.
 
 use std::sync::Arc;
 
@@ -38,11 +38,11 @@ pub(super) struct Answers {
 
 /// The client of a connection.
 pub(super) struct Peer {
-    /// Its certificate, and those that link it to an authority.
+    /// Its certificate, and the certificates that link it to a CA.
     pub(super) certificates: Vec<CertificateDer<'static>>,
 }
 
-/// The answer to a request.
+/// The response to a request.
 pub(super) struct Answered {
     pub(super) response: Response<Body>,
     /// Whether the user is not authenticated.
@@ -66,7 +66,7 @@ impl Answers {
         Answered { response, is_anonymous }
     }
 
-    /// The answer, and whether the user is not authenticated.
+    /// Returns the response, and `true` if the user is not authenticated.
     async fn decided(&self, parts: Parts, body: Body, peer: &Peer, place: &Arc<Place>) -> (Response<Body>, bool) {
         let Some(path) = percent_decoded(parts.uri.path()) else {
             return (text(StatusCode::BAD_REQUEST, "400 Bad Request: the path is malformed\n"), true);

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 struct Standing {
     /// Whether a request on it came from an authenticated user.
     authenticated: bool,
-    /// Whether a request on it is being answered.
+    /// Whether a request on it is being served.
     busy: bool,
 }
 
@@ -46,8 +46,8 @@ impl ConnectionLimit {
         Arc::new(Self { most, open: Mutex::default() })
     }
 
-    /// A place for a new connection. If there is none left, the connection that matters least loses its own: one without
-    /// an authenticated user before others, an idle one before a busy one, the oldest first.
+    /// Returns a place for a new connection. If no place is left, the least important connection loses its place: first
+    /// connections without an authenticated user, then idle ones, the oldest first.
     pub(super) fn enter(self: &Arc<Self>) -> Place {
         let displaced = CancellationToken::new();
         let mut guard = self.open.lock();
@@ -84,7 +84,7 @@ fn least(open: &BTreeMap<u64, Open>) -> Option<u64> {
 }
 
 impl Place {
-    /// A request on the connection is answered while the value lives.
+    /// Marks the connection as busy while the value lives.
     pub(super) fn request(self: &Arc<Self>) -> RequestInPlace {
         self.limit.change(self.id, |open| open.requests += 1);
         RequestInPlace(Arc::clone(self))
@@ -102,7 +102,7 @@ impl Drop for Place {
     }
 }
 
-/// A request that is being answered.
+/// A request that is being served.
 #[derive(Debug)]
 pub(super) struct RequestInPlace(Arc<Place>);
 

@@ -27,7 +27,7 @@ pub fn caches(manager: &ManagerHandle) -> Value {
     json!({ "caches": caches })
 }
 
-/// As [`caches`], without the memory of the objects: reads none of them.
+/// Like [`caches`], without the memory of the objects: reads none of them.
 pub(crate) fn informers(manager: &ManagerHandle) -> Value {
     let caches: Vec<_> = manager.informers().iter().map(|status| cache(status, None)).collect();
     json!({ "caches": caches })

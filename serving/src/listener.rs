@@ -12,7 +12,7 @@ const BACKLOG: i32 = 1024;
 /// Binds `address`; `0.0.0.0` and `::` are every address of both IP families.
 ///
 /// # Errors
-/// Where the operating system refuses the address.
+/// If the operating system refuses the address.
 ///
 /// # Upstream
 /// Go's `net.Listen` sets `SO_REUSEADDR` on every listener, so that on Linux `--permit-address-sharing` adds nothing; a

@@ -125,7 +125,8 @@ impl ServingOptions {
             options.has_page = true;
         }
         if is_default("disable-http2-serving") {
-            // Over HTTP/2 a client without credentials gets one answer on a connection, and the page's stream would end.
+            // Over HTTP/2 a client without credentials gets one response on a connection, and the page's stream would
+            // end.
             options.http2_streams = None;
             options.tls.http2 = false;
         }

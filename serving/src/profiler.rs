@@ -24,7 +24,7 @@ pub trait Profiler: Send + Sync {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProfileError {
-    /// Another one is being made.
+    /// Another profile is being made.
     #[error("a profile is being made already")]
     InUse,
     /// This program cannot make it.

@@ -147,7 +147,7 @@ impl Bound {
             stop: stop.clone(),
         });
         tracing::info!(%address, "Serving securely");
-        // An error means that the caller is gone, which cancels nothing: the process ends.
+        // An error means that the caller was dropped, which cancels nothing: the process ends.
         let _waits = started.send(());
         let mut connections = JoinSet::new();
         let result = tokio::select! {
@@ -160,7 +160,7 @@ impl Bound {
         };
         drop(listener);
         shared.stop.cancel();
-        // What is not answered by then is cut.
+        // Requests that are not finished by then are cut.
         drop(timeout(GRACE, async { while connections.join_next().await.is_some() {} }).await);
         connections.shutdown().await;
         result
@@ -170,7 +170,7 @@ impl Bound {
 /// The port that is being served. It is closed when this is dropped.
 pub struct Serving {
     stop: CancellationToken,
-    /// Absent once the thread has ended.
+    /// `None` once the thread has ended.
     ended: Option<oneshot::Receiver<Result<(), ServingError>>>,
 }
 
@@ -199,7 +199,7 @@ impl Drop for Serving {
     }
 }
 
-/// Asks clients for certificates of the authorities that count now.
+/// Asks clients for certificates of the CAs that count now.
 fn ask_clients(tls: &Tls, trust: &Trust) {
     if let Err(error) = tls.ask_for(trust.subjects()) {
         let error = &error as &dyn std::error::Error;
@@ -207,7 +207,7 @@ fn ask_clients(tls: &Tls, trust: &Trust) {
     }
 }
 
-/// Reads certificates and authorities again, for ever.
+/// Reads certificates and CAs again, for ever.
 async fn reload(tls: &Tls, trust: &Trust) {
     let mut failed = false;
     loop {
@@ -252,7 +252,7 @@ async fn accept(listener: &tokio::net::TcpListener, shared: &Arc<Shared>, connec
         }
         match accepted {
             Ok((stream, _)) => {
-                // Where the kernel refuses, only dead clients stay longer.
+                // If the kernel refuses, only dead clients stay longer.
                 let _kept = sockopt::set_socket_keepalive(&stream, true);
                 let _kept = sockopt::set_tcp_keepidle(&stream, KEEP_ALIVE);
                 connections.spawn(serve(stream, limit.enter(), Arc::clone(shared)));

@@ -163,11 +163,11 @@ async fn a_custom_resource_that_is_installed_and_deleted_fifty_times_leaves_noth
     extensions.insert(living.clone());
     let cluster = TestEnvironment::new([CONTROLLER, NEIGHBOUR])
         .extensions(extensions)
-        // What the API server remembers of the past has its full size soon.
+        // The API server's history reaches its full size soon.
         .sandbox_options(SandboxOptions { watch_window: 50, request_log: 50, ..SandboxOptions::default() })
         // Decisions are kept up to a bound, which so few rounds do not reach.
         .explain_memory(0)
-        // A request that is under way when the resource goes may fail.
+        // A request may fail if the resource is removed while it runs.
         .allow_error("websites")
         .start()
         .await;
@@ -183,7 +183,7 @@ async fn a_custom_resource_that_is_installed_and_deleted_fifty_times_leaves_noth
 
         cluster.sandbox().unregister(&WEBSITES);
         reaches(&cluster, ControllerState::Skipped).await;
-        // Longer than what waits for a late response.
+        // Longer than the time-out of a late response.
         cluster.advance(Duration::from_mins(2)).await;
         while_deleted.push(footprint(&cluster, &living));
         if round == WARM_UP {

@@ -106,7 +106,7 @@ impl Visitor<'_> for Key {
     }
 }
 
-/// The field of that name, which may be one of a message without a name.
+/// Returns the field with this name, which may be inside a message without a name.
 fn find(message: &'static Message, name: &str) -> Option<&'static Field> {
     message.iter().find(|field| field.name == name).or_else(|| {
         message.iter().filter(|field| field.name.is_empty()).find_map(|field| match field.kind {

@@ -16,7 +16,7 @@
 ///             /// `spec.image`.
 ///             pub image: String = "image";
 ///             let replicas: Option<i32> = "replicas";
-///             /// `spec.replicas`, 1 where it is absent.
+///             /// `spec.replicas`, 1 if it is absent.
 ///             pub replicas: i32 = replicas.unwrap_or(1);
 ///         }
 ///         "status" {
@@ -141,7 +141,7 @@ macro_rules! __impl_view {
         const _: bool = $crate::declaration::has_numbers(<$name as $crate::declaration::Declared>::MESSAGE);
 
         $(
-            /// The parts that an object has, of those that a controller needs.
+            /// The parts of an object that a controller needs.
             #[derive(Debug, Clone, PartialEq)]
             #[allow(clippy::enum_variant_names, reason = "parts are named after their view")]
             enum $parts { $($part($part),)+ }

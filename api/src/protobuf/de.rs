@@ -231,7 +231,7 @@ impl<'de> MapAccess<'de> for Entries<'_, 'de> {
     }
 }
 
-/// A text, asked for as it is, as an option, or within a type of its own.
+/// A text, for strings, options and newtypes.
 struct Text<'de>(Cow<'de, str>);
 
 impl<'de> Deserializer<'de> for Text<'de> {

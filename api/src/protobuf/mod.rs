@@ -1,8 +1,8 @@
 //! Reading views from protobuf, the form in which API servers keep built-in objects.
 //!
-//! A [`Message`] says which fields of a message are read and what they are called in JSON; a [`Reader`] then is a
-//! deserializer of serde, so a view reads protobuf through the same `Deserialize` as JSON. What a table does not name
-//! is skipped by its length, without looking into it.
+//! A [`Message`] lists the fields that are read from a message, with their names in JSON. A [`Reader`] is a
+//! deserializer of serde, so that a view reads protobuf through the same `Deserialize` as JSON. Other fields are
+//! skipped by their length, without parsing them.
 //!
 //! Differences to JSON: empty strings, zero numbers and false flags are present; an unset time is present, and reads as
 //! `null`; empty lists and maps are absent.
@@ -10,7 +10,7 @@
 //! # Upstream
 //! `generated.proto` of `k8s.io/api` and `k8s.io/apimachinery`, and the encoding of
 //! `apimachinery/pkg/runtime/serializer/protobuf`: an object is the magic number and a `runtime.Unknown` around it. Go
-//! writes all elements of a list and all entries of a map in one go; scattered ones are refused.
+//! writes all elements of a list and all entries of a map in one go; scattered elements are refused.
 
 mod de;
 pub(crate) mod types;

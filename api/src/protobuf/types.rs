@@ -60,7 +60,7 @@ impl<K, V: ProtobufType> ProtobufType for BTreeMap<K, V> {
 /// Returns `true` if a declared message can be read from protobuf: all of its fields have numbers.
 ///
 /// # Panics
-/// If some of its fields have a number and others have none, or two of one message share a number or a name. It is
+/// If only some of its fields have a number, or two fields share a number or a name. It is
 /// called while compiling.
 pub(crate) const fn has_numbers(message: &Message) -> bool {
     let mut numbered = 0;

@@ -144,7 +144,7 @@ crate::message! {
 }
 
 impl Selector {
-    /// Text that selects nothing, as the query syntax has none of its own.
+    /// Text that selects nothing, because the query syntax has no such text.
     const NOTHING: &str = "!none,none";
 
     /// Matches every set of labels: a selector without requirements.

@@ -99,7 +99,7 @@ enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// No template is as deep; what is deeper counts by its text, so that no input overflows the stack.
+    /// Largest depth that is compared. Deeper values count by their text, so that no input overflows the stack.
     const DEEPEST: usize = 100;
 
     fn read(json: &'a RawValue, shape: &Shape, depth: usize) -> Self {
@@ -112,7 +112,7 @@ impl<'a> Value<'a> {
             [b'-' | b'0'..=b'9', ..] => normal_number(text, shape).map(|number| Self::Text(number.into())),
             _ => None,
         };
-        // What cannot be read, as half of a surrogate pair, is its own normal form.
+        // Text that cannot be decoded, such as half of a surrogate pair, is its own normal form.
         value.unwrap_or_else(|| {
             let mut own = String::with_capacity(text.len());
             compact(text, &mut own);

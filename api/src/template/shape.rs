@@ -4,9 +4,9 @@ use Shape::{Any, Ignored, List, Map, Optional, Quantity, Struct};
 
 /// Facts about a value that follow from its place.
 ///
-/// The API server leaves out empty maps and writes plain structures even when they are empty: neither says anything.
-/// A structure that may be absent says something by being there: `namespaceSelector: {}` means all namespaces,
-/// `emptyDir: {}` is a directory. So it is with what we do not know.
+/// The API server leaves out empty maps and writes plain structures even if they are empty: neither has a meaning. An
+/// empty structure that may be absent has a meaning: `namespaceSelector: {}` means all namespaces, `emptyDir: {}` is a
+/// directory. Unknown fields are treated the same.
 pub(super) enum Shape {
     /// Nothing is known about the value.
     Any,

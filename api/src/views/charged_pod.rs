@@ -245,7 +245,7 @@ impl PodContainers {
         }
     }
 
-    /// The status of a container; of several of one name the last counts.
+    /// Returns the status of a container. The last of several statuses with one name counts.
     fn status_of(&self, container: &Container) -> Option<&ContainerStatus> {
         self.statuses.iter().rev().find(|status| status.name == container.name)
     }
@@ -264,8 +264,8 @@ impl ResourceRequirements {
     }
 }
 
-/// The resources of a container of which spec, actuated and allocated resources are known, and whether the resize of its
-/// pod is infeasible.
+/// Computes the resources of a container from its spec, actuated and allocated resources. The flag says that the resize
+/// of its pod is infeasible.
 type Effective = fn(&ResourceList, &ResourceList, &ResourceList, bool) -> ResourceList;
 
 fn effective_requests(

@@ -65,7 +65,7 @@ crate::message! {
 /// Treatment of Jobs that still run when the next Job is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum ConcurrencyPolicy {
-    /// The next one is not started.
+    /// The next Job is not started.
     Forbid,
     /// Running Jobs are deleted.
     Replace,

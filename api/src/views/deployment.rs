@@ -65,7 +65,7 @@ pub enum DeploymentStrategy {
         /// Number of pods above `spec.replicas` that may exist during a rollout.
         max_surge: Option<IntOrPercent>,
     },
-    /// All old pods go before the first new one comes.
+    /// All old pods are deleted before the first new pod is created.
     Recreate,
     /// Any other string, empty if none is set. The API server sets a default, so no stored object has this.
     Other(InternedStr),

@@ -117,7 +117,7 @@ impl Pod {
     }
 }
 
-/// A [`Readiness`] in a word instead of three: the seconds of its time, or one of the values that no time has.
+/// A [`Readiness`] in one word instead of three: the seconds of its time, or a value that no time has.
 #[derive(Clone, Copy, PartialEq)]
 struct PackedReadiness(i64);
 
@@ -157,7 +157,7 @@ impl ProtobufType for PackedReadiness {
 }
 
 impl<'de> Deserialize<'de> for PackedReadiness {
-    /// Of several conditions of one type the first counts, as upstream.
+    /// The first of several conditions of one type counts, as upstream.
     fn deserialize<D: Deserializer<'de>>(conditions: D) -> Result<Self, D::Error> {
         let ready = fold(conditions, None, |ready: &mut Option<RawCondition<'de>>, condition: RawCondition<'de>| {
             if ready.is_none() && condition.is_of_type("Ready") {

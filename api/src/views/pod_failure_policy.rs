@@ -63,7 +63,7 @@ crate::message! {
 pub enum ExitCodesOperator {
     /// The code is one of the values.
     In,
-    /// The code is none of the values.
+    /// The code is not among the values.
     NotIn,
     /// Not said, or a word that we do not know: matches nothing.
     #[default]

@@ -56,7 +56,7 @@ crate::message! {
         "spec" @ 2 {
             let containers: Vec<Container> = "containers" @ 2;
             let init_containers: Vec<Container> = "initContainers" @ 20;
-            // A line for each port. Pods of one template share it; beside it no port takes memory.
+            // A line for each port. Pods of one template share it, and ports take no other memory.
             named_ports: InternedStr = named_ports(&containers, &init_containers).into();
             let hostname: Box<str> = "hostname" @ 16;
             let subdomain: InternedStr = "subdomain" @ 17;
@@ -136,7 +136,7 @@ fn named_ports(containers: &[Container], init_containers: &[Container]) -> Strin
     lines
 }
 
-/// When the condition `Ready` last changed. Of several the first counts, as upstream.
+/// Time at which the condition `Ready` last changed. The first of several conditions counts, as upstream.
 #[derive(Default)]
 struct ReadinessChange(Option<Timestamp>);
 

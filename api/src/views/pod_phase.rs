@@ -14,7 +14,7 @@ pub enum PodPhase {
     Running,
     /// All containers ended well and will not be restarted.
     Succeeded,
-    /// All containers ended, one of them badly.
+    /// All containers ended, at least one with a failure.
     Failed,
     /// The node cannot be asked.
     Unknown,

@@ -50,9 +50,9 @@ crate::message! {
 /// The operator of a scope requirement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum ScopeOperator {
-    /// The value is one of those named.
+    /// The value is among the named values.
     In,
-    /// The value is none of those named.
+    /// The value is not among the named values.
     NotIn,
     /// There is a value.
     Exists,

@@ -35,7 +35,7 @@ pub enum Value {
     Duration(GoDuration),
     /// Value of type [`Kind::String`].
     String(String),
-    /// Of [`Kind::Strings`], and of [`Kind::FeatureGates`] as one `Gate=bool` per item.
+    /// Value of type [`Kind::Strings`], and of [`Kind::FeatureGates`] as one `Gate=bool` per item.
     Strings(Vec<String>),
     /// Value of type [`Kind::Int32s`].
     Int32s(Vec<i32>),

@@ -14,11 +14,11 @@ pub const REPLICA_SET_SYNCS: Row = Row::new("concurrent-replicaset-syncs", "Repl
     .help("How many replica sets are worked on at once.")
     .check(checks::positive);
 
-/// As a plugin would have it, with a section of its own.
+/// A row of a plugin, with a section of its own.
 pub const GREETING: Row =
     Row::new("hello-greeting", "Hello", Initial::String("hello")).path("Hello.Greeting").help("What to say.");
 
-/// A setting that goes away.
+/// A setting that is deprecated.
 pub const OLD: Row = Row::new("hello-old", "Hello", Initial::Bool(false))
     .path("Hello.Old")
     .help("A deprecated setting.")

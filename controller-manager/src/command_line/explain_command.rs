@@ -1,4 +1,4 @@
-//! The sub-command `explain`, which asks a running manager why it does what it does about an object.
+//! The sub-command `explain`, which asks a running manager for the reasons of its actions on an object.
 
 use std::error::Error;
 use std::fs;
@@ -299,7 +299,7 @@ fn message_of(body: &[u8]) -> String {
 
 /// Returns `true` if a connection failed because the certificate of the server is not trusted.
 fn is_of_certificate(error: &(dyn Error + 'static)) -> bool {
-    // An I/O error is not the source of what it wraps.
+    // An I/O error does not return the wrapped error as its source.
     let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
     matches!(error.downcast_ref(), Some(rustls::Error::InvalidCertificate(_)))
         || wrapped.is_some_and(|wrapped| is_of_certificate(wrapped))

@@ -1,4 +1,4 @@
-//! Sub-commands as data: what a host adds to its command line beside running the manager.
+//! Sub-commands as data: the commands of a host in addition to running the manager.
 
 use kcm_config::{Effective, Row};
 use kcm_framework::{BoxFuture, ManagerBuilder, Stop};

@@ -251,7 +251,7 @@ impl TokenSource {
             Err(error) if error.is_not_found() => {
                 self.create_account().await.map_err(TokenError::Account)?;
                 match self.post().await {
-                    // The account is there now: what is missing is its tokens.
+                    // The account exists, so that the API for its tokens is missing.
                     Err(error) if error.is_not_found() => return Err(TokenError::NotServed(error)),
                     again => again.map_err(TokenError::of)?,
                 }

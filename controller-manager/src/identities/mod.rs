@@ -35,7 +35,7 @@ pub(crate) use accounts::TokenHealth;
 /// `client` is the client of the manager itself, which requests the tokens.
 ///
 /// # Errors
-/// Where the configuration cannot be used to connect.
+/// If the configuration cannot be used to connect.
 pub(crate) fn clients(
     manager: &ManagerBuilder,
     client: kube::Client,

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-/// The life that is asked for, in seconds.
+/// Requested life of a token, in seconds.
 const EXPIRATION_SECONDS: i64 = 3600;
 
 /// The share of its life, in percent, at whose begin a token is renewed.
@@ -53,7 +53,7 @@ impl std::fmt::Debug for Status {
 pub(crate) struct Token {
     /// The value of the header `Authorization`.
     pub(crate) header: http::HeaderValue,
-    /// When the next one is requested.
+    /// Time at which the next token is requested.
     pub(crate) renew_at: Instant,
     /// Time until which the token is used if there is no newer token.
     pub(crate) expires_at: Instant,

@@ -86,7 +86,7 @@ pub(crate) enum Request {
     Update(Lease),
 }
 
-/// The answer to a request.
+/// The response to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// The lease, as it was read or written.
@@ -111,7 +111,7 @@ pub(crate) enum Next {
 pub(crate) struct Elector {
     identity: String,
     timing: Timing,
-    /// The last known lease, and when its present version was first seen here.
+    /// The last known lease, and the time at which this process first saw its version.
     observed: Option<(Lease, Instant)>,
     /// When the last successful write of the lease was sent, while this participant leads.
     renewed: Option<Instant>,
@@ -190,7 +190,7 @@ impl Elector {
         }
     }
 
-    /// Takes the answer to `request`, which was sent at `sent`.
+    /// Handles the response to `request`, which was sent at `sent`.
     pub(crate) fn answered(
         &mut self,
         request: &Request,
@@ -230,10 +230,10 @@ impl Elector {
         }
     }
 
-    /// Takes a lease from a watch; returns whether it is newer than what is known, and free: then an attempt begins at once,
-    /// with an update of that version, as nothing need be read before it.
+    /// Takes a lease from a watch; returns `true` if it is newer than the known lease, and free. Then an attempt begins
+    /// at once with an update of that version, because it need not be read again.
     ///
-    /// A watch may be behind: what it shows is taken only if it is newer than what is known.
+    /// A watch may be behind: its lease is taken only if it is newer than the known lease.
     pub(crate) fn observe(&mut self, lease: Lease, now: Instant) -> bool {
         let is_known = |known: &Lease| known.version.is_at_least(&lease.version) == Some(true);
         if self.observed.as_ref().is_some_and(|(known, _)| is_known(known)) {
@@ -254,7 +254,7 @@ impl Elector {
         }
         if self.observed.as_ref().is_none_or(|(known, _)| known.version != lease.version) {
             self.observed = Some((lease, now));
-            // What was decided on the version before does not hold for this one.
+            // Decisions about the version before do not hold for this version.
             self.stage = Stage::Begin;
         }
     }

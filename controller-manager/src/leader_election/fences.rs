@@ -50,7 +50,7 @@ impl Fences {
         LeaseFence { inner: Arc::clone(&self.inner), at: limits.len() - 1 }
     }
 
-    /// Sends no further write, whatever the leases allow. What has been sent is waited for.
+    /// Closes the fence, even if the leases allow writes. Waits for writes that have been sent.
     pub(crate) fn close(&self) {
         let Inner { fence, limits } = &*self.inner;
         let mut limits = limits.lock();

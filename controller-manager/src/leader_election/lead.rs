@@ -101,8 +101,8 @@ struct Leader {
 }
 
 impl Leader {
-    /// Runs the manager, and competes for the lease once the API server has listed its resources. An overloaded API
-    /// server would otherwise make this process lead without being able to act.
+    /// Runs the manager, and competes for the lease once the API server responds and can be discovered. An overloaded
+    /// API server would otherwise make this process lead without being able to act.
     async fn run_warm(&mut self, manager: Manager, lease: Lease, stop: &Stop) -> Result<(), Ended> {
         let handle = self.handle.clone();
         let mut running = pin!(manager.run(stop.clone()));
@@ -121,7 +121,7 @@ impl Leader {
         self.follow(running, &mut thread, stop).await
     }
 
-    /// Competes for the lease once the API server answers and says what it serves, and runs the manager once it leads.
+    /// Competes for the lease once the API server responds and can be discovered, and runs the manager once it leads.
     async fn run_cold(&mut self, manager: Manager, lease: Lease, stop: &Stop) -> Result<(), Ended> {
         let stopped = || async {
             tokio::select! {
@@ -242,7 +242,7 @@ impl Leader {
 /// There the requests of running syncs are cancelled at once, also those that have been sent.
 const HANDOVER: Duration = Duration::from_millis(250);
 
-/// Stops the loops. Where a successor is to lead, no write is sent any more after [`HANDOVER`], and what has been sent is
+/// Stops the loops. If a successor is to lead, no write is sent after [`HANDOVER`], and writes that have been sent are
 /// waited for.
 async fn drain(handle: &ManagerHandle, grace: Duration, handover: Option<&Fences>) {
     let mut stopping = pin!(handle.stop_loops(grace));

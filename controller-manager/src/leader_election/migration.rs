@@ -30,7 +30,7 @@ pub(super) struct MigrationLease {
 }
 
 impl MigrationLease {
-    /// The lease beside the one of `main`, with the same identity and periods.
+    /// Makes the lease of leader migration, with the identity and the periods of `main`.
     pub(super) fn new(settings: MigrationSettings, main: &Options) -> Self {
         let MigrationSettings { lease, controllers } = settings;
         let lease = ObjectKey::namespaced(main.lease.namespace().unwrap_or_default(), lease.as_str());
@@ -79,7 +79,7 @@ impl Migration {
     /// Competes for the lease from now on. Called when this process leads.
     ///
     /// # Errors
-    /// Where the thread of the lease cannot run.
+    /// If the thread of the lease cannot run.
     pub(super) async fn compete(&mut self) -> Result<(), LeaseThreadError> {
         let (config, options) = (self.config.clone(), self.lease.options.clone());
         self.thread = Some(LeaseThread::start(config, options, self.fence.clone()).await?);

@@ -1,4 +1,4 @@
-//! The settings of leader election; `settings/validation.rs` says what does not go together.
+//! The settings of leader election; `settings/validation.rs` checks their combinations.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub(crate) struct Policy {
     pub(crate) grace: Duration,
 }
 
-/// The lease of leader migration, and what runs under it.
+/// The lease of leader migration, and the controllers that run under it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MigrationSettings {
     /// Name of the lease. It is in the namespace of the main lease.

@@ -32,7 +32,7 @@ pub(crate) struct Options {
     pub(crate) metrics: LeaseMetrics,
     /// The metrics of the exec plugin that the thread may run for its connection.
     pub(crate) plugins: ExecPluginMetrics,
-    /// Where the leadership is published.
+    /// Sends changes of the leadership.
     pub(crate) leadership: watch::Sender<Leadership>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Options {
 /// too.
 pub(crate) struct LeaseThread {
     stop: CancellationToken,
-    /// Absent once it has come.
+    /// `None` once the end has been received.
     ended: Option<oneshot::Receiver<()>>,
 }
 
@@ -64,7 +64,7 @@ impl LeaseThread {
     /// Starts the thread.
     ///
     /// # Errors
-    /// Where the thread cannot run.
+    /// If the thread cannot run.
     pub(crate) async fn start(
         config: kube::Config,
         options: Options,
@@ -138,7 +138,7 @@ async fn keep(
     let api = clients.client_for(IDENTITY);
     let options = KeeperOptions { lease, timing, api, clock, seed, changes, leadership, fence: fence.clone(), report };
     let mut keeper = Keeper::new(Elector::new(identity, timing), options);
-    // An error means that the caller is gone, which cancels nothing: the process ends.
+    // An error means that the caller was dropped, which cancels nothing: the process ends.
     drop(started.send(Ok(())));
     keeper.run(stop).await;
     fence.close();

@@ -22,7 +22,8 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// Prints what `--v` asks for. Less than zero is zero, as klog's unconditional lines are printed at any verbosity.
+    /// Makes a filter with the verbosity of `--v`. A negative verbosity is 0, because klog prints unconditional lines
+    /// at any verbosity.
     pub(crate) fn new(verbosity: i32) -> Self {
         Self { verbosity: verbosity.max(0), modules: Vec::new() }
     }
@@ -40,7 +41,7 @@ impl Filter {
         Self { modules, ..self }
     }
 
-    /// Prints what another `--v` asks for, with the same patterns.
+    /// Returns the filter with another verbosity and the same patterns.
     pub(crate) fn verbosity(self, verbosity: i32) -> Self {
         Self { verbosity: verbosity.max(0), ..self }
     }
@@ -121,7 +122,7 @@ pub(super) fn has_verbosity(site: &Metadata<'_>) -> bool {
 /// The field that gives an event at info level a verbosity of its own.
 pub(super) const VERBOSITY: &str = "v";
 
-/// The name of a source file as upstream's patterns have it: without folders and extension. Of a `mod.rs` it is the
+/// Returns the name of a source file for upstream's patterns: without folders and extension. For a `mod.rs` it is the
 /// folder's name.
 fn file_name(path: &str) -> &str {
     let path = path.strip_suffix(".rs").unwrap_or(path);

@@ -68,7 +68,7 @@ where
     fn enabled(&self, site: &Metadata<'_>, context: Context<'_, S>) -> bool {
         match self.filter().always(site) {
             Some(always) => always,
-            // Its verbosity is known with its fields, in `event_enabled`.
+            // Its verbosity is one of its fields, which `event_enabled` gets.
             None => has_verbosity(site) || self.prints(site, None, context.lookup_current()),
         }
     }

@@ -81,7 +81,8 @@ impl Line<'_> {
     }
 
     /// # Upstream
-    /// The keys of `k8s.io/component-base/logs/json`. A warning has the verbosity 0, as there, and an error none.
+    /// The keys of `k8s.io/component-base/logs/json`. A warning has the verbosity 0, an error has no verbosity, as
+    /// upstream.
     fn json(&self) -> String {
         let mut out = String::with_capacity(256);
         let mut object = Object { out: &mut out, is_empty: true };
@@ -122,7 +123,7 @@ impl Object<'_> {
     }
 }
 
-/// The time as upstream's JSON has it: milliseconds since 1970, with a fraction.
+/// Returns the time in the form of upstream's JSON: milliseconds since 1970, with a fraction.
 fn milliseconds(now: Timestamp) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "as upstream's, to a quarter of a microsecond")]
     let nanoseconds = now.as_nanosecond() as f64;

@@ -9,7 +9,7 @@ pub(super) fn matches(pattern: &str, text: &str) -> bool {
     let pattern: Vec<char> = pattern.chars().collect();
     let text: Vec<char> = text.chars().collect();
     let (mut at, mut read) = (0, 0);
-    // Where to go on after the last `*` when what follows it does not match: it takes one character more.
+    // Positions to retry from if the text after the last `*` does not match: `*` then matches one character more.
     let mut retry: Option<(usize, usize)> = None;
     loop {
         if pattern.get(at) == Some(&'*') {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// Appends `text` in double quotes; what is not printable is escaped.
+/// Appends `text` in double quotes, and escapes characters that are not printable.
 pub(super) fn quote(out: &mut String, text: &str) {
     out.push('"');
     for character in text.chars() {

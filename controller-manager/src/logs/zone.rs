@@ -4,7 +4,7 @@ use std::path::Path;
 
 use jiff::tz::TimeZone;
 
-/// Where systems keep the files of time zones.
+/// Folders in which systems keep the files of time zones.
 const FOLDERS: [&str; 4] = ["/usr/share/zoneinfo", "/usr/share/lib/zoneinfo", "/usr/lib/locale/TZ", "/etc/zoneinfo"];
 
 /// Returns the time zone of the variable `TZ`, or of the machine if it is not set. Returns UTC if the zone is not

@@ -3,7 +3,7 @@
 use super::maps::executable;
 use super::profile::Profile;
 
-/// Reads a dump of jemalloc's, whose objects were sampled every so many bytes.
+/// Parses a dump of jemalloc. Its first line has the number of bytes between two samples.
 ///
 /// ```text
 /// heap_v2/524288
@@ -51,7 +51,7 @@ fn call(address: &str) -> Option<u64> {
     Some(address.saturating_sub(1))
 }
 
-/// Objects and bytes of `2: 1024 [0: 0]`, whose brackets hold what was ever allocated.
+/// Returns the objects and bytes of `2: 1024 [0: 0]`. The brackets have all allocations since the start.
 fn in_use(counts: &str) -> Option<(u64, u64)> {
     let (objects, bytes) = counts.split_once(" [")?.0.split_once(": ")?;
     Some((objects.parse().ok()?, bytes.parse().ok()?))

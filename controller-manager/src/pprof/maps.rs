@@ -6,7 +6,7 @@ use std::ops::Range;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Mapping {
     pub(super) range: Range<u64>,
-    /// Where it begins in the file.
+    /// Offset of its start in the file.
     pub(super) offset: u64,
     pub(super) file: String,
     /// The identity of the file, if it has one, in hexadecimal digits.

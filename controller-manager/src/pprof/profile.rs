@@ -22,7 +22,8 @@ pub(super) struct Profile {
     pub(super) duration_nanos: i64,
     /// The executable parts of the address space, sorted.
     pub(super) mappings: Vec<Mapping>,
-    /// By the thread, if it is known, and the stack: addresses within the call instructions, the innermost function first.
+    /// Values by thread, if it is known, and stack: addresses within the call instructions, the innermost function
+    /// first.
     pub(super) samples: BTreeMap<(Option<String>, Vec<u64>), Vec<i64>>,
     /// Names and starts of functions, by address.
     pub(super) functions: BTreeMap<u64, Function>,
@@ -31,7 +32,7 @@ pub(super) struct Profile {
 /// A function in the program.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Function {
-    /// Its name, as people read it.
+    /// The demangled name of the function.
     pub(super) name: String,
     pub(super) symbol: String,
 }

@@ -34,7 +34,7 @@ impl ReloadState {
         Self { last: Arc::default(), metrics: metrics.register(ReloadMetrics::register) }
     }
 
-    /// The last reload; none before the first.
+    /// The last reload; `None` before the first.
     pub(crate) fn last(&self) -> Option<LastReload> {
         self.last.lock().clone()
     }

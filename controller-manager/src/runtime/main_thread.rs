@@ -1,4 +1,4 @@
-//! The runtime of the process: one thread, with signals passed on to what runs.
+//! The runtime of the process: one thread, with signals passed on to the program.
 
 use kcm_framework::Stop;
 

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 /// The time between two wake-ups of a busy thread, in the long run.
 const INTERVAL: Duration = Duration::from_millis(4);
 
-/// Wake-ups that pass without a pause, however close together. They are allowed again as time goes by, one an interval.
+/// Number of wake-ups that pass without a pause, however close together. Each [`INTERVAL`] allows one more.
 const AT_ONCE: u32 = 50;
 
 /// Decides the time for which a thread whose tasks all wait sleeps before it asks for events.
@@ -26,8 +26,8 @@ struct Moderation {
 }
 
 impl Moderation {
-    /// Counts a wake-up, and returns how long the thread is to sleep before it asks for events: at most an interval, as
-    /// long as it does sleep.
+    /// Counts a wake-up, and returns the time that the thread sleeps before it asks for events: at most an interval, if
+    /// it really sleeps.
     fn pause(&mut self, now: Duration) -> Duration {
         self.over = self.over.max(now) + INTERVAL;
         self.over.saturating_sub(now + AT_ONCE * INTERVAL)

@@ -1,6 +1,6 @@
 //! The metrics of the process, by the names that Prometheus' clients give them, and of its runtime.
 //!
-//! Read from `/proc` at each scrape; what cannot be read is left out.
+//! Read from `/proc` at each scrape. Figures that cannot be read are left out.
 
 use std::fmt;
 use std::fs;
@@ -107,7 +107,7 @@ impl Process {
             received,
             sent,
             max_fds: limit(&limits, "Max open files"),
-            // The folder that is being read is one of them.
+            // The folder that is being read counts as an open file.
             open_fds: fs::read_dir("/proc/self/fd").ok().and_then(|open| exact(open.count().saturating_sub(1))),
             max_virtual_memory: limit(&limits, "Max address space"),
             cpu_seconds: stat.as_ref().map(|stat| stat.cpu_seconds),
@@ -142,7 +142,7 @@ impl Stat {
     }
 }
 
-/// The soft limit in the line of that name; no limit is as large as it can be.
+/// Returns the soft limit in the line with this name. No limit is the largest number.
 fn limit(limits: &str, name: &str) -> Option<f64> {
     const UNLIMITED: f64 = 18_446_744_073_709_552_000.0;
     let value = limits.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?;

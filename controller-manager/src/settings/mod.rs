@@ -82,7 +82,7 @@ pub(crate) fn is_default(settings: &Effective, flag: &str) -> bool {
     settings.origin(flag).is_none_or(|origin| *origin == Origin::Default)
 }
 
-/// Checks what no row can check alone, and configures a manager with the result.
+/// Checks combinations of settings, and configures a manager with the result.
 ///
 /// # Errors
 /// Every reason for not starting.

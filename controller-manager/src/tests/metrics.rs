@@ -1,4 +1,4 @@
-//! A scrape has the metrics of upstream's table for what exists here: names, types, labels, buckets and stability.
+//! A scrape has the metrics of upstream's table that exist here: names, types, labels, buckets and stability.
 
 use kcm_framework::Format;
 

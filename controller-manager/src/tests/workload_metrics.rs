@@ -79,7 +79,7 @@ async fn what_workloads_show_agrees_with_the_table() {
     create_workloads(&manager.sandbox);
     tokio::time::sleep(Duration::from_secs(5)).await;
     end_pods(&manager.sandbox);
-    // The quarantine of a node that is gone, and some rounds.
+    // The quarantine of a deleted node, and some rounds.
     tokio::time::sleep(Duration::from_mins(5)).await;
     let page = String::from_utf8(manager.metrics.expose(Format::Text)).expect("it is text");
     let ours = scraped(&page);

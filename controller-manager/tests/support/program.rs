@@ -193,7 +193,7 @@ impl Process {
         errors.filter(|line| !self.expected_errors.iter().any(|expected| line.contains(expected))).collect()
     }
 
-    /// Waits for its end; all that it printed and logged is in the answer.
+    /// Waits for its end, and returns all that it printed and logged.
     pub async fn ended(mut self) -> Ended {
         let ending = async {
             tokio::join!(self.output.rest(), self.log.rest());

@@ -1,4 +1,4 @@
-//! The authorities of certificates of clients.
+//! The CAs that sign the certificates of clients.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::names::{self, Subject};
 /// `CredentialIDKey` in `apiserver/pkg/authentication/user`.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
-/// A bundle of authorities, which verifies certificates of clients.
+/// A bundle of CAs, which verifies certificates of clients.
 #[derive(Debug, Clone)]
 pub(super) struct Authorities {
     pem: Vec<u8>,
@@ -37,7 +37,7 @@ pub enum BundleError {
     /// The bundle contains no certificate that can be used.
     #[error("it contains no certificate that can be used")]
     NoCertificate,
-    /// A certificate cannot be used as an authority.
+    /// A certificate cannot be used as a CA.
     #[error("one of its certificates cannot be used")]
     Certificate(#[from] rustls::Error),
     /// No verifier can be made of it.
@@ -69,12 +69,12 @@ impl Authorities {
         self.pem == pem
     }
 
-    /// The names of the authorities.
+    /// The names of the CAs.
     pub(super) fn subjects(&self) -> &[DistinguishedName] {
         &self.subjects
     }
 
-    /// Verifies a certificate, which those that follow it may link to an authority, and returns its subject.
+    /// Verifies the first certificate, which the following certificates may link to a CA, and returns its subject.
     ///
     /// # Errors
     /// The reason why it does not count.

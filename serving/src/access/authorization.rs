@@ -69,7 +69,7 @@ impl AllowedPaths {
     }
 }
 
-/// The answer to whether a user may send a request.
+/// The decision on the request of a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
     Allowed,

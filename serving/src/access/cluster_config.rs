@@ -35,7 +35,7 @@ impl ClusterConfig {
     /// Reads the data of the config map.
     ///
     /// # Errors
-    /// Where a list of headers is none.
+    /// If a list of headers is malformed.
     fn of(data: &BTreeMap<String, String>) -> Result<Self, serde_json::Error> {
         let text = |key: &str| data.get(key).cloned().unwrap_or_default();
         let list = |key: &str| match data.get(key).map(String::as_str) {
@@ -138,7 +138,7 @@ pub(super) fn watch_config(factory: &Factory) -> (Informer<ConfigMap>, watch::Re
     informer.add_event_handler(HandlerOptions::named("authentication"), move |change, _| {
         match change {
             Change::Added(map) | Change::Updated { new: map, .. } => drop(sender.send(Some(Arc::clone(map)))),
-            // What is known stays, as upstream.
+            // The last settings stay, as upstream.
             Change::Deleted { .. } => {}
         }
     });

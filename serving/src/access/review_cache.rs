@@ -1,4 +1,4 @@
-//! The answers of reviews, for as long as they count.
+//! The responses of reviews, for as long as they count.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 /// Hash of the subject of a review, so that neither tokens nor long paths stay in memory.
 pub(super) type Key = [u8; 32];
 
-/// The key of what is reviewed.
+/// Hashes the subject of a review.
 pub(super) fn key(of: &[u8]) -> Key {
     let hash = digest(&SHA256, of);
     let mut key = [0; 32];
@@ -20,7 +20,7 @@ pub(super) fn key(of: &[u8]) -> Key {
     key
 }
 
-/// The answers of reviews. Pure: the time is an argument.
+/// The responses of reviews. Pure: the time is an argument.
 #[derive(Debug)]
 struct Answers<V> {
     most: usize,
@@ -61,7 +61,7 @@ impl<V: Clone> Answers<V> {
 
 type Pending<V> = Arc<OnceCell<Result<V, String>>>;
 
-/// The answers of reviews, for as long as they count; equal reviews that are under way are one.
+/// The responses of reviews, for as long as they count. Equal reviews at a time are sent once.
 #[derive(Debug)]
 pub(super) struct ReviewCache<V> {
     answers: Mutex<Answers<V>>,
@@ -69,12 +69,12 @@ pub(super) struct ReviewCache<V> {
 }
 
 impl<V: Clone> ReviewCache<V> {
-    /// A cache of at most so many answers.
+    /// Makes a cache of at most `most` responses.
     pub(super) fn new(most: usize) -> Self {
         Self { answers: Mutex::new(Answers::new(most)), pending: Mutex::default() }
     }
 
-    /// The answer that is known.
+    /// Returns the cached response.
     pub(super) fn known(&self, key: &Key) -> Option<V> {
         self.answers.lock().get(key, Instant::now())
     }
@@ -157,7 +157,7 @@ mod tests {
             Self { cache: ReviewCache::new(most), reviews: Cell::new(0) }
         }
 
-        /// Asks about `of`; the review takes a second, and answers how many there have been.
+        /// Asks about `of`. The review takes a second, and returns the number of reviews so far.
         async fn ask(&self, of: &str) -> Result<u32, String> {
             let review = async {
                 sleep(Duration::from_secs(1)).await;

@@ -36,7 +36,7 @@ const CREATED: u16 = 201;
 const PAUSES: [Duration; 4] =
     [Duration::from_millis(500), Duration::from_millis(750), Duration::from_millis(1125), Duration::from_millis(1690)];
 
-/// The answer of a `TokenReview`.
+/// Response to a `TokenReview`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(super) struct TokenReviewStatus {
@@ -45,7 +45,7 @@ pub(super) struct TokenReviewStatus {
     pub(super) error: String,
 }
 
-/// The answer of a `SubjectAccessReview`.
+/// Response to a `SubjectAccessReview`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(super) struct AccessReviewStatus {
@@ -97,7 +97,7 @@ pub(super) struct Reviewer {
     under_way: Semaphore,
 }
 
-/// The clients that create reviews; a missing one has no API server to ask.
+/// The clients that create reviews; `None` without an API server to ask.
 #[derive(Clone, Default)]
 pub(super) struct Reviewers {
     pub(super) tokens: Option<Arc<Reviewer>>,
@@ -113,10 +113,10 @@ impl Reviewer {
         &self.api
     }
 
-    /// Asks whose token this is.
+    /// Asks the API server for the user of a token.
     ///
     /// # Errors
-    /// Where the API server does not say.
+    /// If the API server does not say.
     pub(super) async fn review_token(&self, token: &str) -> Result<TokenReviewStatus, String> {
         #[derive(Serialize)]
         struct Spec<'a> {
@@ -126,10 +126,10 @@ impl Reviewer {
         self.review(&TOKEN_REVIEWS, "authentication.k8s.io/v1", "TokenReview", &Spec { token }, answered).await
     }
 
-    /// Asks whether a user may send a request.
+    /// Asks if a user may send a request.
     ///
     /// # Errors
-    /// Where the API server does not say.
+    /// If the API server does not decide.
     pub(super) async fn review_access(&self, question: &AccessQuestion<'_>) -> Result<AccessReviewStatus, String> {
         // Upstream's manager does not count them.
         let answered = |_, _| {};

@@ -19,7 +19,7 @@ use super::metrics::AccessMetrics;
 use super::reviewer::{Reviewer, Reviewers};
 use super::trust::{BundleSource, Trust, TrustError};
 
-/// The limits of reviews, which count for themselves.
+/// The rate limits of reviews, separate from other requests.
 ///
 /// # Upstream
 /// `getClient` of both options in `apiserver/pkg/server/options`.
@@ -49,12 +49,12 @@ pub enum SetupError {
         /// The reason why no connection can be made.
         source: StackError,
     },
-    /// A file with authorities.
+    /// A file with CAs cannot be used.
     #[error(transparent)]
     Trust(#[from] TrustError),
 }
 
-/// The access of the HTTPS port, and what keeps it up to date.
+/// The access of the HTTPS port, and the parts that keep it up to date.
 pub(crate) struct Setup {
     pub(crate) access: Access,
     pub(crate) trust: Arc<Trust>,
@@ -73,7 +73,7 @@ impl Setup {
     /// Loads kubeconfigs and files, without a request.
     ///
     /// # Errors
-    /// Where a file that was given cannot be used.
+    /// If a file that was given cannot be used.
     pub(crate) async fn new(
         authentication: AuthenticationOptions,
         authorization: AuthorizationOptions,
@@ -144,7 +144,7 @@ impl Follower {
     /// Reads the settings, and follows them until `stop`; `changed` is called after each change.
     ///
     /// # Errors
-    /// Where they cannot be read at the start, and are needed.
+    /// If they are needed and cannot be read at the start.
     pub(crate) async fn run(self, stop: &CancellationToken, changed: impl Fn()) -> Result<(), LookupError> {
         let Some(Lookup { reviewer, clients, is_required, seed }) = self.lookup else {
             stop.cancelled().await;

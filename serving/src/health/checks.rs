@@ -8,7 +8,7 @@ use super::check::Check;
 /// The checks of `/healthz` and `/livez`: `own`, and one for each controller that is initialized.
 ///
 /// # Upstream
-/// `ping` is there only while no other check is.
+/// `ping` exists only without other checks.
 pub(crate) fn live(manager: &ManagerHandle, own: &[Check]) -> Vec<Check> {
     let controllers = manager.controllers();
     let of_controllers = controllers.iter().filter(|controller| is_initialized(controller)).map(|controller| {

@@ -32,7 +32,7 @@ impl Query {
     }
 }
 
-/// The answer to a request for health.
+/// The response to a request for health.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Report {
     /// Text of the response.

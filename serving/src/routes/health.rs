@@ -37,7 +37,7 @@ fn live_checks(state: &ServingState) -> Vec<Check> {
     live(&state.manager, &state.live)
 }
 
-/// Those of liveness, and what a restart does not cure.
+/// Returns the checks of liveness, and of problems that a restart does not cure.
 fn ready_checks(state: &ServingState) -> Vec<Check> {
     let of_readiness = [caches_check(&state.manager)].into_iter().chain(state.ready.iter().cloned());
     live_checks(state).into_iter().chain(of_readiness).collect()

@@ -1,4 +1,4 @@
-//! The form in which `/flagz` and `/statusz` answer, as the header `Accept` asks for it. Pure.
+//! The form of responses of `/flagz` and `/statusz`, from the header `Accept`. Pure.
 //!
 //! # Upstream
 //! `NegotiateOutputMediaType` in `apiserver/pkg/endpoints/handlers/negotiation`, with the restrictions of both paths.
@@ -24,7 +24,7 @@ impl Version {
     }
 }
 
-/// The form of an answer.
+/// The form of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Text,

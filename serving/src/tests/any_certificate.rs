@@ -1,4 +1,4 @@
-//! A client's verifier for certificates that no authority has signed.
+//! A client's verifier for certificates that no CA has signed.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};

@@ -1,4 +1,4 @@
-//! Clients that want to do harm: what they cost is bounded, and others are served meanwhile.
+//! Hostile clients: their cost is bounded, and other clients are served meanwhile.
 
 use std::task::Poll;
 use std::time::Duration;

@@ -70,7 +70,7 @@ impl Port {
     }
 }
 
-/// A port that is bound on 127.0.0.1, and what it is to show.
+/// A port that is bound on 127.0.0.1, and the state that it will show.
 fn bound(arguments: &[&str], live: Vec<Check>) -> (Bound, ServingState) {
     let arguments = [&["--secure-port=1", "--bind-address=127.0.0.1"], arguments].concat();
     let settings = settings(&arguments);

@@ -74,10 +74,10 @@ pub(super) struct KeyPair {
 }
 
 impl KeyPair {
-    /// The pair as rustls uses it.
+    /// Converts the pair for rustls.
     ///
     /// # Errors
-    /// Where the two do not belong together.
+    /// If certificate and key do not belong together.
     pub(super) fn certified(&self, provider: &Arc<CryptoProvider>) -> Result<Arc<CertifiedKey>, PairError> {
         let pem = |what, source| PairError::Pem { what, path: self.path.clone(), source };
         let chain: Result<Vec<CertificateDer<'static>>, _> = CertificateDer::pem_slice_iter(&self.cert).collect();

@@ -49,7 +49,7 @@ impl<C: Clone> ServerNames<C> {
         Self { without_name: default.clone(), default, by_name }
     }
 
-    /// The names that are addresses; each with what holds for connections to it.
+    /// Returns the names that are IP addresses, each with the certificates for connections to it.
     pub(super) fn addresses(&self) -> impl Iterator<Item = (IpAddr, Self)> {
         self.by_name.iter().filter_map(|(name, pair)| {
             let address: IpAddr = name.parse().ok()?;

@@ -24,8 +24,8 @@ use schema::Schema;
 
 const SAMPLES: u64 = 300;
 
-/// Checks a view of a kind that API servers serve as protobuf; returns how many samples decoded to something else than
-/// the first one.
+/// Checks a view of a kind that API servers serve as protobuf; returns the number of samples that decoded differently
+/// from the first one.
 fn check<V: KnownView + Declared + Debug + PartialEq>(schema: &Schema) -> usize {
     let of = kind_of(&V::RESOURCE);
     schema.assert_has(V::MESSAGE, &of);
@@ -71,7 +71,7 @@ fn sample<V: KnownView>(schema: &Schema, of: &str, declared: &Message, seed: u64
     (Value::from(json).to_string(), message)
 }
 
-/// Decodes what is left of an object in both forms; only a panic fails.
+/// Decodes damaged forms of an object. Only a panic fails.
 fn damage<V: KnownView>(json: &str, message: &[u8], random: &mut Random) {
     for end in 0..message.len() {
         let mut broken = message.to_vec();

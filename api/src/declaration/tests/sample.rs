@@ -89,7 +89,7 @@ impl Sampler<'_> {
         encoded.concat()
     }
 
-    /// A field in both forms. JSON leaves out what is empty and no pointer; protobuf has it.
+    /// A field in both forms. JSON leaves out empty values that are not pointers; protobuf has them.
     fn field(
         &mut self,
         number: u32,

@@ -104,7 +104,7 @@ fn field(type_: &'static str, marks: std::str::Split<'static, char>) -> Upstream
             _ => read.is_always_written |= mark.starts_with('='),
         }
         if let Some(number) = mark.strip_prefix('#') {
-            // A struct embedded in an embedded one has three numbers, and no view.
+            // A struct embedded in an embedded struct has three numbers, and no view.
             let parse = |text: &str| text.parse().unwrap_or_default();
             read.number = match number.split_once('.') {
                 Some((within, number)) => (parse(within), Some(parse(number))),

@@ -29,7 +29,7 @@ fn lease(version: &str, holder: &str, duration: Duration) -> Lease {
     Lease { record, version: version.into() }
 }
 
-/// A participant, the clock of its machine, and what it draws.
+/// A participant, the clock of its machine, and its random numbers.
 struct Participant {
     elector: Elector,
     now: Instant,

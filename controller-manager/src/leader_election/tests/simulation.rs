@@ -1,4 +1,4 @@
-//! Candidates with drifting clocks on an API server whose answers are late or lost: never two who may write.
+//! Candidates with drifting clocks on an API server with late or lost responses: never do two of them write.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -41,7 +41,7 @@ enum Event {
     Step(usize),
     /// The request of a candidate reaches the server.
     Lands(usize, u64, Request),
-    /// The answer returns, or the time of the request is up.
+    /// The response returns, or the request times out.
     Returns(usize, u64, Answer),
     /// A watch shows the lease to a candidate.
     Shows(usize, Lease),
@@ -52,7 +52,7 @@ struct Candidate {
     rate: u64,
     /// Until when it reaches nothing.
     cut_until: Millis,
-    /// The number of the last request, when it was sent, and what it was; an answer to another is not taken.
+    /// Number, time and content of the last request; responses to other requests are ignored.
     sent: Option<(u64, Instant, Request)>,
 }
 
@@ -250,7 +250,8 @@ proptest! {
     }
 }
 
-/// 24 hours of renewals, with one in a hundred requests and answers lost: the leader changes only after two failures in a row.
+/// 24 hours of renewals, with one in a hundred requests and responses lost: the leader changes only after two failures
+/// in a row.
 #[test]
 fn a_day_of_renewals_with_faults_has_one_writer_at_any_time() {
     let day = 24 * 3_600_000;

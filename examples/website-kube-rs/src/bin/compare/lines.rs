@@ -1,4 +1,4 @@
-//! The lines of code of each operator, beside the kind, its decisions and its host names, which are the same code.
+//! Lines of code of each operator, without the kind, its decisions and its host names, which both share.
 
 const OURS: [&str; 3] = [
     include_str!("../../../../website/src/lib.rs"),
