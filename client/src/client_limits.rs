@@ -1,4 +1,4 @@
-//! How the rate limit of one client follows from the settings.
+//! Rate limits of clients that follow from the settings.
 
 use super::rate_limiter::Limits;
 

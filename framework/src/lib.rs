@@ -24,8 +24,8 @@
 //!   reconciled until it can be; it is logged once. All other keys are reconciled.
 //! - **An outage ends for everybody at once.** Whether the API server, and etcd behind it, can be reached is a state of the
 //!   connection, which one probe watches; see [`Connection`](kcm_informers::Connection). While it is unreachable, keys,
-//!   informers, live checks and events wait. That counts as no failure of a key, and all go on within a second of the
-//!   server's return.
+//!   informers, live checks and events wait. This does not count as a failure of a key, and all continue within a
+//!   second of the server's return.
 //! - **Isolation.** A loop or an `InitFunc` that fails or panics is started again with back-off, and no other
 //!   controller is affected. An `InitFunc` that hangs holds up the others for [`INIT_PATIENCE`] at most. A task of the
 //!   manager that panics is logged, counted and started again.

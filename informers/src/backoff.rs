@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// An exponential back-off: each delay is twice the one before, up to a longest one.
+/// An exponential back-off: each delay is twice the previous delay, up to a maximum.
 ///
 /// It starts again after a failure that follows a long enough healthy time, and when it is reset.
 #[derive(Debug, Clone)]

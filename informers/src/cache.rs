@@ -45,7 +45,7 @@ pub trait Cache: Send + Sync {
     /// The object with that key, if it cannot be decoded.
     fn undecodable(&self, key: &ObjectKey) -> Option<Arc<UndecodableObject>>;
 
-    /// The objects that cannot be decoded, sorted by key; those whose name cannot be read either are only counted, in
+    /// The objects that cannot be decoded, sorted by key; objects whose name cannot be read either are only counted, in
     /// the [status](Self::status).
     ///
     /// They are not in the cache. A controller that takes an object for missing looks here before it creates another.

@@ -74,7 +74,7 @@ enum MetadataField {
     Namespace,
 }
 
-/// The terms of a field selector; `None` for those on fields that are not in the metadata.
+/// The terms of a field selector; `None` for terms on fields that are not in the metadata.
 fn field_terms(fields: &str) -> impl Iterator<Item = Option<FieldTerm<'_>>> {
     fields.split(',').filter(|term| !term.is_empty()).map(|term| {
         let (field, wanted, is_equal) = if let Some((field, wanted)) = term.split_once("!=") {

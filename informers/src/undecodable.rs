@@ -84,7 +84,7 @@ impl UndecodableObjects {
         self.by_key.remove(key).is_some()
     }
 
-    /// The objects of a list whose error is new, and the errors of those without a name.
+    /// The objects of a list whose error is new, and the errors of objects without a name.
     fn new_of(&self, list: &Self) -> Vec<(Option<Arc<UndecodableObject>>, String)> {
         let is_known =
             |object: &UndecodableObject| self.by_key.get(&object.key).is_some_and(|known| known.error == object.error);
@@ -157,7 +157,7 @@ impl SharedUndecodable {
         replaced
     }
 
-    /// The objects of a list whose error is new, and the errors of those without a name.
+    /// The objects of a list whose error is new, and the errors of objects without a name.
     pub(crate) fn new_of(&self, list: &UndecodableObjects) -> Vec<(Option<Arc<UndecodableObject>>, String)> {
         self.objects.read().new_of(list)
     }

@@ -95,7 +95,7 @@ pub(crate) enum Effect {
     Unread,
     /// This attempt may have taken effect, or still does until its deadline.
     Open,
-    /// This attempt may have taken effect, and will not do so any more.
+    /// This attempt may have taken effect, and no longer can.
     Ended,
     /// As [`Open`](Self::Open), but nothing happens twice: the API server refuses the same write once it has landed.
     Harmless,

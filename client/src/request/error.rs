@@ -38,7 +38,7 @@ pub enum Cause {
     /// The request was not sent: no connection could be made, or no credentials were available.
     #[error("the API server was not reached")]
     NotSent(#[source] Box<dyn StdError + Send + Sync>),
-    /// The request is a write and was not sent, as the [fence](crate::Fence) is closed.
+    /// The request is a write and was not sent, because the [fence](crate::Fence) is closed.
     #[error(transparent)]
     Fenced(Fenced),
     /// The request is a write of a loop to a resource that the loop does not declare, and was not sent.
@@ -283,7 +283,7 @@ impl<T> ResponseExt<T> for Result<T, ApiError> {
     }
 }
 
-/// The error and its sources, including those that `std::io::Error` hides from its `source`.
+/// The error and its sources, including the sources that `std::io::Error` hides from its `source`.
 pub(crate) fn chain<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
     std::iter::successors(Some(error), |&error| match error.downcast_ref::<std::io::Error>() {
         Some(io) => io.get_ref().map(|inner| inner as &(dyn StdError + 'static)),

@@ -18,9 +18,9 @@ use super::read_ahead::ReadAhead;
 
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-// A connection without data for so long is pinged, and closed if the ping is not answered. client-go waits for 30 s and
-// 15 s. Here one probe guards the reconnection of all watches, so that closing too early costs little, and a server that
-// is gone without a word is found before the requests to it time out.
+// A connection without data for so long is pinged, and closed if there is no response. client-go waits for 30 s and 15
+// s. Here one probe guards the reconnection of all watches, so that closing too early costs little, and a server that
+// disappears silently is detected before the requests to it time out.
 pub(super) const PING_AFTER: Duration = Duration::from_secs(10);
 pub(super) const PING_TIMEOUT: Duration = Duration::from_secs(10);
 

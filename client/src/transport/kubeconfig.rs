@@ -106,7 +106,7 @@ pub async fn load_config(path: Option<&Path>, master: Option<Uri>) -> Result<Con
     if let Some(master) = master {
         config.cluster_url = master;
     }
-    // Only the `Session` retries writes, as it knows which are idempotent.
+    // Only the `Session` retries writes, because it knows which are idempotent.
     config.default_retry = false;
     config.proxy_url = proxy(&config.cluster_url, proxy_url)?;
     Ok(config)

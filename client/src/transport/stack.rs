@@ -6,7 +6,7 @@
 //!
 //! # Guarantees
 //! - A token file, a file of certificates, and the credentials of an exec plugin are read again while the client is used:
-//!   once a minute, and after an answer 401 or a connection that was not made.
+//!   once a minute, and after a response 401 or a connection that failed.
 //! - When a certificate has changed, new connections take the place of the present ones. What was requested is answered,
 //!   watches end and are resumed.
 //! - Files that cannot be used for a while change nothing.

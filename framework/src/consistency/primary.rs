@@ -33,7 +33,7 @@ impl Primary {
         self.0.first().map(|cache| caches[*cache].resource())
     }
 
-    /// The caches, of all those that a loop reads.
+    /// The primary caches among all caches that a loop reads.
     pub(crate) fn of(&self, caches: &[Arc<dyn Cache>]) -> Vec<Arc<dyn Cache>> {
         self.0.iter().map(|cache| Arc::clone(&caches[*cache])).collect()
     }

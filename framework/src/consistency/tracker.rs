@@ -195,7 +195,7 @@ impl<K: QueueKey> Tracker<K> {
 /// The scope of one list: the resource of a cache, and the namespace of a namespaced resource.
 type Listed = (CacheIndex, Option<Box<str>>);
 
-/// The checks by the list that answers them.
+/// The checks by the list that decides them.
 fn by_list<K>(checks: Vec<LiveCheck<K>>) -> BTreeMap<Listed, Vec<LiveCheck<K>>> {
     let mut lists: BTreeMap<Listed, Vec<_>> = BTreeMap::new();
     for check in checks {

@@ -53,7 +53,7 @@ pub(crate) struct SharedContext {
     pub(crate) informers_started: CancellationToken,
     /// Values that a host passes to its own controllers.
     pub(crate) extensions: Extensions,
-    /// Where failures of controllers are noted.
+    /// The record of failures of controllers.
     pub(crate) failures: FirstFailure,
 }
 
@@ -133,7 +133,7 @@ impl ControllerContext {
         &self.registrations
     }
 
-    /// Where failures of controllers are noted.
+    /// The record of failures of controllers.
     pub(crate) fn failures(&self) -> &FirstFailure {
         &self.shared.failures
     }

@@ -38,7 +38,7 @@ pub enum Seen {
     Terminating(ResourceVersion),
 }
 
-/// How a reconcile ended.
+/// The outcome of a reconcile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
     /// The reconcile has succeeded.

@@ -116,7 +116,7 @@ pub struct ReconcileExplanation {
     pub events: Vec<EventExplanation>,
     /// Number of decisions, writes and events that are not listed.
     pub left_out: u32,
-    /// How it ended: `Succeeded`, `Failed`, `Unreachable` or `Panicked`.
+    /// Outcome of the reconcile: `Succeeded`, `Failed`, `Unreachable` or `Panicked`.
     pub outcome: String,
     /// The class of the error, as the metric `controller_reconciles` has it.
     pub class: Option<String>,

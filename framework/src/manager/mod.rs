@@ -202,7 +202,7 @@ impl Manager {
         enter(stages, Stage::Controllers);
         let turns = Turns::new(self.start_interval, rng.u64(..));
         self.start_controllers(stages, &shared, &turns).await;
-        // By then every controller has been initialized, or goes on in the background.
+        // By then every controller has been initialized, or initializes in the background.
         drop(turns.next().await);
 
         enter(stages, Stage::Informers);
@@ -222,8 +222,8 @@ impl Manager {
         Ok(())
     }
 
-    /// Starts a supervisor for each controller, in the order of groups and names. Those that are enabled have their
-    /// turns one after another.
+    /// Starts a supervisor for each controller, in the order of groups and names. Enabled controllers have their turns
+    /// one after another.
     async fn start_controllers(&self, stages: &mut Stages, shared: &Arc<SharedContext>, turns: &Turns) {
         let mut order: Vec<_> = self.registry.iter().collect();
         order.sort_by_key(|descriptor| (descriptor.start_group, descriptor.name));

@@ -13,7 +13,7 @@ const MANAGER: &str = "kube-controller-manager";
 
 type States = dyn Fn() -> Vec<(&'static str, bool)> + Send + Sync;
 
-/// Which controllers run, read at each scrape.
+/// The controllers that run, read at each scrape.
 struct RunningControllers(Box<States>);
 
 pub(super) fn register(

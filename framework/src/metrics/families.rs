@@ -122,7 +122,7 @@ impl<M: Clone, C: MetricConstructor<M>> Labeled<M, 0, C> {
     }
 }
 
-/// Upper bounds of a histogram: `count` of them, from `start` on, each `factor` times the one before.
+/// Upper bounds of a histogram: `count` of them, from `start` on, each `factor` times the previous bound.
 ///
 /// # Upstream
 /// `ExponentialBuckets` in `k8s.io/component-base/metrics`.

@@ -212,7 +212,7 @@ impl Metrics {
         out
     }
 
-    /// Logs the longest wait of each queue at shutdown, as a scrape may have missed it.
+    /// Logs the longest wait of each queue at shutdown, because a scrape may have missed it.
     pub(crate) fn log_longest_waits(&self) {
         for (queue, waited) in self.queues.longest_waits() {
             tracing::info!(queue, longest_wait_seconds = waited.as_secs_f64(), "Longest wait of a key");

@@ -11,7 +11,7 @@ use super::error::{ClaimError, ObjectClaimError, StaleOwner};
 use super::owner::Owner;
 use crate::reconcile::Session;
 
-/// Adopts and releases objects, and returns those that the owner controls afterwards.
+/// Adopts and releases objects, and returns the objects that the owner controls afterwards.
 ///
 /// Before the first adoption, a live read checks that the owner exists and is not being deleted.
 ///

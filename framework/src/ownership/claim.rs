@@ -19,7 +19,7 @@ pub enum Claim {
     Leave(LeaveReason),
 }
 
-/// Why an owner leaves an object.
+/// The reason why an owner leaves an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaveReason {
     /// Another owner controls it.

@@ -33,9 +33,9 @@ pub(crate) struct LoopContext {
 /// The resources to which a loop writes.
 #[derive(Debug, Clone)]
 pub(crate) enum DeclaredWrites {
-    /// Any, as discovery shows them.
+    /// Any resource that discovery finds.
     Anything,
-    /// Those that it reads or says that it writes.
+    /// The resources that it reads or declares to write.
     Only(BTreeSet<Resource>),
 }
 

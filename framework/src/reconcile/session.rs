@@ -146,9 +146,9 @@ impl Session {
 
     /// The uid of the object for which this session wrote.
     ///
-    /// The reconcile read this object or an earlier one of that name, never a later one, as it reads before it writes.
-    /// So its writes are never attributed to an earlier object; at worst a recreated object waits for writes of the
-    /// earlier one.
+    /// The reconcile read this object or an earlier one of that name, never a later one, because it reads before it
+    /// writes. So its writes are never attributed to an earlier object; at worst a recreated object waits for writes of
+    /// the earlier one.
     pub(crate) fn acted_for(&self) -> Option<&Uid> {
         self.acts_for.get()?.as_ref()
     }
@@ -246,7 +246,7 @@ impl Write<'_> {
 
     pub(super) fn deleted(self, answer: Result<Deleted, ApiError>) -> Result<Deleted, ApiError> {
         self.note(answer.as_ref().err());
-        // An object that a repetition finds gone was deleted by an earlier attempt, and caches may still show it.
+        // If a repetition does not find the object, an earlier attempt has deleted it, and caches may still show it.
         let is_ours = match &answer {
             Ok(Deleted::Accepted) => true,
             Ok(Deleted::Gone) => self.attempts.was_lost(),

@@ -273,8 +273,7 @@ impl<K: QueueKey> Workers<K> {
         }
     }
 
-    /// Requeues the undecided keys: those that failed in an outage without back-off, and the others with it; never
-    /// returns.
+    /// Requeues the undecided keys: without back-off if they failed in an outage, else with back-off. Never returns.
     async fn decide(&self) {
         self.undecided
             .decide(|(key, class), was_reachable| {

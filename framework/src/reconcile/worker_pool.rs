@@ -54,8 +54,8 @@ where
     }
 }
 
-/// The numbers of the workers to start: those below `wanted` that do not work. One that is ending still works, so that
-/// there are never more workers at once than were ever wanted.
+/// The numbers of the workers to start: the numbers below `wanted` without a worker. A worker that is ending still
+/// counts, so that there are never more workers at once than were ever wanted.
 fn missing<T>(workers: &BTreeMap<usize, T>, wanted: usize) -> Vec<usize> {
     (0..wanted).filter(|number| !workers.contains_key(number)).collect()
 }

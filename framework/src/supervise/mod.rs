@@ -12,8 +12,9 @@
 //!
 //! # Guarantees
 //!
-//! - *An `InitFunc` that hangs costs itself only.* The next controller starts after [`INIT_PATIENCE`]; the slow one goes
-//!   on in the background. It is not started again, as an initialization that always takes longer would never end.
+//! - *An `InitFunc` that hangs costs itself only.* The next controller starts after [`INIT_PATIENCE`]; the slow one
+//!   continues in the background. It is not started again, because an initialization that always takes longer would
+//!   never end.
 //! - *A controller whose resources are not served is initialized when they are.* An `InitFunc` that returns no
 //!   loops is called again after each change of the served resources.
 //! - *A controller stops while a resource that it reads is not served.* Its loops drain, its event handlers and unused

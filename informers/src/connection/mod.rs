@@ -3,8 +3,8 @@
 //! One [`Connection`] belongs to one client pool, and everything that sends requests through the pool shares it. A
 //! request that fails in a way that may be an outage [suspects](Connection::suspect) the connection. The one
 //! [`ConnectionMonitor`] then probes the server, and only its verdict changes the state. While the server is
-//! unreachable nothing else is sent: informers and keys wait, and go on when a probe succeeds, whatever the length of
-//! the outage. So no informer and no key has to find out by itself, each with a back-off of its own.
+//! unreachable nothing else is sent: informers and keys wait, and continue when a probe succeeds, whatever the length
+//! of the outage. So no informer and no key has to find out by itself, each with a back-off of its own.
 //!
 //! ```text
 //!                 suspect                     probe fails
@@ -222,7 +222,7 @@ impl ConnectionChanges {
             is_reachable != was_reachable || published.outages != outages
         });
         let Ok(published) = changed.await.map(|published| *published) else {
-            // Every handle of the connection is gone, and with them its monitor.
+            // Every handle of the connection was dropped, and with them its monitor.
             return std::future::pending().await;
         };
         self.outages = published.outages;

@@ -42,7 +42,7 @@ pub struct Protocol {
     /// Number of watches in a row that were refused or stayed silent: the version may be the reason.
     doubts: u32,
     backoff: Backoff,
-    /// The last time that the version or a token was gone.
+    /// The last time that the version or a token had expired.
     last_expiry: Option<Expiry>,
     /// Whether the API server can be reached, as far as is known.
     is_connected: bool,
@@ -211,7 +211,7 @@ impl Protocol {
                 self.state = State::Waiting { until: resumed_at, continue_token: None };
                 Effect::Close(None)
             }
-            // A watch that survived the outage of what is behind the API server goes on.
+            // A watch that survived an outage behind the API server continues.
             State::Exchanging(_) => Effect::Nothing,
         }
     }

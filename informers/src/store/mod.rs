@@ -147,7 +147,7 @@ impl<V: View> Store<V> {
     /// sorted by key; an object in the same version is no change.
     pub fn replace(&self, mut all: Vec<Arc<V>>) -> Vec<Change<V>> {
         sort_by_key(&mut all);
-        // Of two objects of one key the later stays, as if they were put one after the other.
+        // If two objects have one key, the later one is kept, as if they were put one after the other.
         let mut fresh: Vec<Arc<V>> = Vec::with_capacity(all.len());
         for object in all {
             match fresh.last_mut() {
@@ -319,6 +319,6 @@ impl<V: View> Put<V> {
 }
 
 fn sort_by_key<V: View>(objects: &mut [Arc<V>]) {
-    // Stable: `replace` relies on the order of those with one key.
+    // Stable: `replace` relies on the order of objects with one key.
     objects.sort_by(|a, b| a.meta().key.cmp(&b.meta().key));
 }

@@ -43,7 +43,7 @@ pub(in super::super) struct ExecPlugin {
     state: Mutex<State>,
 }
 
-/// How the plugin is called.
+/// The command line of the plugin, and its environment.
 #[derive(Debug, Clone)]
 struct Call {
     command: String,

@@ -26,11 +26,11 @@ use crate::clock::Clock;
 pub(super) enum Credentials {
     /// None, or a client certificate alone.
     None,
-    /// Those that never change.
+    /// Credentials that never change.
     Fixed(HeaderValue),
     /// The token of a file.
     File(TokenFile),
-    /// Those that a program returns.
+    /// Credentials that a program returns.
     Exec(Box<ExecPlugin>),
 }
 
@@ -98,7 +98,7 @@ impl Credentials {
     /// The credentials for a request that is sent now.
     ///
     /// # Errors
-    /// Where an exec plugin returns none.
+    /// If an exec plugin returns no credentials.
     pub(super) async fn current(&self) -> Result<Current, CredentialsError> {
         match self {
             Self::None => Ok(Current { header: None, certificate: None }),
@@ -108,7 +108,7 @@ impl Credentials {
         }
     }
 
-    /// Gets others for the next request, unless there are others already: the API server answered 401 to these.
+    /// Gets other credentials for the next request, unless there are others already: the response to these was 401.
     pub(super) fn refused(&self, used: &Current) {
         match self {
             Self::None | Self::Fixed(_) => {}

@@ -1,4 +1,4 @@
-//! Which proxy the environment names for a server. Pure.
+//! The proxy that the environment names for a server. Pure.
 
 use std::net::IpAddr;
 
@@ -54,7 +54,7 @@ impl Environment {
     /// The proxy for a server, if any.
     ///
     /// # Errors
-    /// Where the proxy is named by a variable that a stranger may have set.
+    /// If a client of a web server may have set the variable that names the proxy.
     pub(crate) fn proxy_for(&self, server: &Uri) -> Result<Option<Named>, SetByClient> {
         let is_http = server.scheme_str() == Some("http");
         let (variable, address, default_port) =

@@ -28,7 +28,7 @@ pub(crate) struct Proxy {
     protocol: Protocol,
 }
 
-/// How a proxy is asked for a connection.
+/// The protocol of the requests to a proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Protocol {
     /// By `CONNECT`, with the header `Proxy-Authorization`.
@@ -59,7 +59,7 @@ pub(crate) struct ProxyError {
     pub(crate) fault: ProxyFault,
 }
 
-/// Why a proxy makes no connection.
+/// The reason why a proxy makes no connection.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProxyFault {
     /// It cannot be connected to.

@@ -18,7 +18,7 @@ pub enum PendingWrite {
         /// The resource version in the response.
         version: ResourceVersion,
     },
-    /// The API server accepted a deletion. It is confirmed when the cache shows the object gone or terminating.
+    /// The API server accepted a deletion. It is confirmed when the object is deleted or terminating in the cache.
     Deletion {
         /// The cache of the resource of the deleted object.
         cache: CacheIndex,

@@ -96,7 +96,7 @@ impl Kind {
 }
 
 impl Family {
-    /// The families that `prometheus_client` wrote, in its order; those without samples are left out.
+    /// The families that `prometheus_client` wrote, in its order; families without samples are left out.
     pub(crate) fn read(exposition: &str) -> Vec<Self> {
         let mut families = Vec::new();
         let mut current: Option<Self> = None;
