@@ -24,7 +24,7 @@ fn main() {
     if target("ARCH") == "x86_64" && target("ENV") == "gnu" && !sections.is_empty() {
         println!("cargo::rustc-link-arg-bins=-Wl,--icf=all");
     }
-    // What registers controllers before `main` comes first.
+    // The code that registers controllers before `main` is linked first.
     let script = format!(
         "SECTIONS\n{{\n  .text.executed : {{\n    *(.text.startup .text.startup.*)\n{}  }}\n}}\nINSERT BEFORE .text;\n",
         sections.concat()

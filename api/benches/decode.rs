@@ -1,4 +1,4 @@
-//! Time to decode what watches bring: the bar is 6 µs for a pod of 4 KB.
+//! Time to decode the objects of watches: the limit is 6 µs for a pod of 4 KB.
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! Which annotations are kept in the metadata that this thread decodes.
+//! The annotations that are kept while this thread decodes metadata.
 //!
-//! `Deserialize` has no context parameter; what it depends on is kept in the decoding thread instead.
+//! `Deserialize` has no context parameter; a thread-local variable has its context instead.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ struct Kept {
     needed: Option<Arc<[&'static str]>>,
 }
 
-/// Whether an annotation is kept.
+/// Returns `true` if the annotation is kept.
 pub(crate) fn is_kept(key: &str) -> bool {
     KEPT.with_borrow(|kept| {
         kept.of_view.contains(&key) || kept.needed.as_ref().is_some_and(|needed| needed.contains(&key))
@@ -27,7 +27,7 @@ pub(crate) fn keeping<R>(of_view: &'static [&'static str], decode: impl FnOnce()
     with(|kept| kept.of_view = of_view, decode)
 }
 
-/// Runs `decode`, which keeps the annotations that controllers need, beside those of views.
+/// Runs `decode`, which keeps the annotations that controllers need in addition to the annotations of views.
 pub(crate) fn keeping_needed<R>(needed: &Arc<[&'static str]>, decode: impl FnOnce() -> R) -> R {
     with(|kept| kept.needed = Some(Arc::clone(needed)), decode)
 }

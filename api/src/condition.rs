@@ -15,29 +15,29 @@ pub struct Condition {
     /// The type, for example `ReplicaFailure`.
     #[serde(rename = "type", default, deserialize_with = "null_as_default")]
     pub type_: InternedStr,
-    /// Whether it holds.
+    /// Status of the condition: true, false or unknown.
     #[serde(default, deserialize_with = "null_as_default")]
     pub status: ConditionStatus,
-    /// The generation that it was computed from, 0 where it does not say; only some kinds have it.
+    /// The generation that the condition was computed from, 0 if it is not set. Only some kinds have it.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "is_zero")]
     pub observed_generation: i64,
-    /// When it was last updated; only some kinds have it.
+    /// Time of the last update; only some kinds have it.
     #[serde(default, with = "time::optional_seconds", skip_serializing_if = "Option::is_none")]
     pub last_update_time: Option<Timestamp>,
-    /// When the status last changed.
+    /// Time at which the status last changed.
     #[serde(default, with = "time::optional_seconds", skip_serializing_if = "Option::is_none")]
     pub last_transition_time: Option<Timestamp>,
-    /// The machine-readable reason.
+    /// Machine-readable reason in one CamelCase word.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "str::is_empty")]
     pub reason: InternedStr,
-    /// The human-readable message.
+    /// Human-readable message with the details.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "str::is_empty")]
     pub message: Box<str>,
 }
 
 impl Condition {
-    /// The condition as it is written at `now` beside those that are present: the transition time stays where the
-    /// status does.
+    /// Returns the condition as it is written at `now`. It keeps the transition time of the condition of its type in
+    /// `present` if the status is the same.
     ///
     /// # Upstream
     /// `meta.SetStatusCondition`.
@@ -54,10 +54,10 @@ const fn is_zero(number: &i64) -> bool {
     *number == 0
 }
 
-/// Whether a condition holds.
+/// Status of a condition: true, false or unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum ConditionStatus {
-    /// It holds.
+    /// The condition is true.
     True,
     /// It does not hold.
     False,
@@ -71,9 +71,9 @@ pub enum ConditionStatus {
 const CONDITIONS: [&str; 2] = ["status", "conditions"];
 
 impl Document {
-    /// Sets a condition: appends it to `status.conditions` and removes those of its type.
+    /// Sets a condition: removes the conditions of its type from `status.conditions` and appends it.
     ///
-    /// The others are unchanged, byte for byte. The controller decides whether a condition has to be written.
+    /// Other conditions are unchanged, byte for byte. The controller decides whether to write a condition.
     pub fn put_condition(&mut self, condition: &Condition) -> Result<(), EditError> {
         let path = || CONDITIONS.join(".");
         let made =
@@ -85,9 +85,9 @@ impl Document {
         self.set(&CONDITIONS, &conditions)
     }
 
-    /// Sets a condition in the place of the first one of its type, or as the last one.
+    /// Replaces the first condition of the same type, or appends the condition.
     ///
-    /// The others are unchanged, byte for byte.
+    /// Other conditions are unchanged, byte for byte.
     ///
     /// # Upstream
     /// `meta.SetStatusCondition`, which keeps the order of conditions.
@@ -105,7 +105,7 @@ impl Document {
         self.set(&CONDITIONS, &conditions)
     }
 
-    /// Removes every condition of that type from `status.conditions`, and the list where it becomes empty.
+    /// Removes every condition of that type from `status.conditions`, and removes the list if it becomes empty.
     pub fn remove_condition(&mut self, type_: &str) -> Result<(), EditError> {
         let conditions = self.conditions_but(type_)?;
         if conditions.is_empty() {

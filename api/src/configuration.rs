@@ -1,15 +1,15 @@
-//! Whether an object is as a configuration wants it.
+//! Compares an object with a configuration.
 
 use serde_json::Value;
 
 use crate::document::Document;
 
 impl Document {
-    /// Whether the object has every field of `configuration` with its value; fields beside those do not matter.
+    /// Returns `true` if the object has every field of `configuration` with its value. Other fields do not matter.
     ///
-    /// Items of a list are compared one by one, and an object with more or fewer items is not as configured. `null` is a
-    /// field that is absent. The API server may serve a value in another form than it was sent, such as a quantity: such
-    /// an object is never as configured.
+    /// Items of a list are compared one by one, and an object with more or fewer items differs. `null` means that a
+    /// field is absent. The API server may serve a value in another form than it received, such as a quantity: then the
+    /// object always differs.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -5,8 +5,8 @@ use std::fmt;
 
 /// A decimal number, exact.
 ///
-/// Held in one form only: digits without zeros at either end, none for zero, which has no sign. So derived equality
-/// and hash are those of the value, and so is the string.
+/// It has one form: digits without zeros at either end. Zero has no digits and no sign. Therefore numbers are
+/// equal if their strings are, and equality and hash can be derived.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Decimal {
     negative: bool,
@@ -65,7 +65,7 @@ impl Decimal {
         Self::new(self.negative, self.digits, self.magnitude)
     }
 
-    /// This with at most so many places after the point; what lies beyond is rounded away from zero.
+    /// Rounds the number away from zero to at most `places` digits after the point.
     #[must_use]
     pub(crate) fn round_up(mut self, places: i64) -> Self {
         let kept = self.magnitude + places;
@@ -87,7 +87,7 @@ impl Decimal {
         Self { digits: vec![1], magnitude: self.magnitude + 1, ..self }
     }
 
-    /// This, or the bound where this is farther from zero.
+    /// Returns this number, or the bound with the same sign if the number is farther from zero.
     #[must_use]
     pub(crate) fn capped(self, bound: u64) -> Self {
         let mut bound = Self::from(bound);
@@ -98,7 +98,7 @@ impl Decimal {
         bound
     }
 
-    /// This without what is behind the point, as far as 64 bits hold it.
+    /// Returns the integer part, as far as 64 bits hold it.
     pub(crate) fn to_i64(&self) -> i64 {
         let places = usize::try_from(self.magnitude).unwrap_or(0);
         // 64 bits hold 19 digits and a part of 20.
@@ -108,7 +108,7 @@ impl Decimal {
         i64::try_from(number).unwrap_or(if self.negative { i64::MIN } else { i64::MAX })
     }
 
-    /// This times ten to the power of `places`, without what is behind the point then, as far as 37 digits hold it.
+    /// Returns the integer part of this times ten to the power of `places`, as far as 37 digits hold it.
     pub(crate) fn to_scaled(&self, places: i64) -> i128 {
         const DIGITS: usize = 37;
         let places = usize::try_from(self.magnitude.saturating_add(places)).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! How Go's JSON is read: `null` for what is empty, and lists of which one fact is wanted.
+//! Decoding of Go's JSON: `null` for empty values, and lists that are reduced to one fact.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,11 +7,11 @@ use std::marker::PhantomData;
 use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 
-/// Text that borrows from the input where it has no escapes, so that reading a key which is not kept allocates nothing.
+/// Text that borrows from the input if it has no escapes, so that reading a key which is not kept allocates nothing.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize)]
 pub(crate) struct Text<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 
-/// Reads a text that may be absent, borrowed where it can be: `#[serde(borrow)]` alone copies within an option.
+/// Reads a text that may be absent and borrows it if possible. `#[serde(borrow)]` alone copies within an option.
 pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cow<'de, str>>, D::Error> {
     Ok(Option::<Text<'de>>::deserialize(deserializer)?.map(|Text(text)| text))
 }
@@ -25,7 +25,7 @@ where
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// Folds a list while it is read, so that a list of which one fact is wanted is never built.
+/// Folds a list while it is read, so that the list is never built.
 pub(crate) fn fold<'de, D, T, A, F>(deserializer: D, start: A, add: F) -> Result<A, D::Error>
 where
     D: Deserializer<'de>,

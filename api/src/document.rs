@@ -14,13 +14,13 @@ use crate::resource::Resource;
 
 /// One object as compact JSON without `metadata.managedFields`, edited in place by path.
 ///
-/// Order, number forms, escapes and repeated keys are those of the API server, byte for byte; only whitespace
-/// between tokens is gone. So an object that is read, edited and updated keeps all fields, unknown ones
-/// included. The API server keeps managed fields itself when an update has none.
+/// Order, number forms, escapes and repeated keys stay as the API server sent them, byte for byte. Only whitespace
+/// between tokens is removed. Therefore an object keeps all fields when it is read, edited and updated, even unknown
+/// fields. The API server keeps managed fields itself when an update has none.
 ///
 /// # Guarantees
-/// An edit changes the value at its path and nothing else. Of a key that occurs twice in one object the last one
-/// counts, as for the API server; [`remove`](Self::remove) takes all of them.
+/// An edit changes the value at its path and nothing else. If a key occurs twice in one object, the last member counts,
+/// as for the API server; [`remove`](Self::remove) removes all of them.
 ///
 /// # Examples
 /// ```
@@ -48,7 +48,7 @@ pub enum EditError {
         /// The value that is not an object, as `spec.template`.
         path: String,
     },
-    /// A list was asked for where there is none.
+    /// An edit needs a list, and the value is another type.
     #[error("cannot read `{path}` of a document as a list")]
     NotAList {
         /// The value that is not a list, as `status.conditions`.
@@ -57,9 +57,9 @@ pub enum EditError {
     /// The value cannot be written as JSON.
     #[error("cannot write the value of `{path}` as JSON")]
     Value {
-        /// Where the value was to go.
+        /// Path at which the value was to be set.
         path: String,
-        /// What serde says.
+        /// The error from serde.
         source: serde_json::Error,
     },
 }
@@ -84,37 +84,36 @@ impl Document {
         Self(format!(r#"{{"apiVersion":{api_version},"kind":{kind}}}"#).into_boxed_str())
     }
 
-    /// The whole document.
+    /// Returns the whole document as JSON.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The JSON at `path`; absent where a name on the way is.
+    /// Returns the JSON at `path`, or `None` if a name of the path does not exist.
     #[must_use]
     pub fn get(&self, path: &[&str]) -> Option<&str> {
         path.iter().try_fold(&*self.0, |object, name| Some(member(object, name)?.get()))
     }
 
-    /// The JSON at `path`, to be put into something that is serialized.
+    /// Returns the JSON at `path`, for use within a value that is serialized.
     #[must_use]
     pub fn raw(&self, path: &[&str]) -> Option<&RawValue> {
         serde_json::from_str(self.get(path)?).ok()
     }
 
-    /// The items of the list at `path`, each as it stands; none where the list is absent or `null`.
+    /// Returns the items of the list at `path`, unchanged. Returns no items if the list is absent or `null`.
     ///
-    /// A list that is changed is read with this and written with [`set`](Self::set), so that items that stay, stay
-    /// whole.
+    /// To change a list, read it with this and write it with [`set`](Self::set): other items keep all their fields.
     pub fn items(&self, path: &[&str]) -> Result<Vec<&RawValue>, EditError> {
         let Some(list) = self.get(path) else { return Ok(Vec::new()) };
         let items: Option<_> = serde_json::from_str(list).map_err(|_| EditError::NotAList { path: path.join(".") })?;
         Ok(items.unwrap_or_default())
     }
 
-    /// All annotations, sorted by key; none where they are not a map of text.
+    /// Returns all annotations, sorted by key. Returns none if they are not a map of strings.
     ///
-    /// Reads the whole document: a controller that needs many of them asks once.
+    /// Reads the whole document. A controller that needs several annotations should call this once.
     #[must_use]
     pub fn annotations(&self) -> BTreeMap<Cow<'_, str>, Cow<'_, str>> {
         let annotations: Option<BTreeMap<Text<'_>, Option<Text<'_>>>> =
@@ -122,15 +121,15 @@ impl Document {
         annotations.unwrap_or_default().into_iter().map(|(key, value)| (key.0, value.unwrap_or_default().0)).collect()
     }
 
-    /// Puts `value` at `path`, in the place of what is there, else as the last member of its object.
+    /// Sets the value at `path`. Replaces the present value, or appends a member to the object.
     ///
-    /// Objects that are missing on the way, or are `null`, are made.
+    /// Objects of the path that are missing or `null` are created.
     pub fn set(&mut self, path: &[&str], value: &(impl Serialize + ?Sized)) -> Result<(), EditError> {
         let value = serde_json::to_string(value).map_err(|source| EditError::Value { path: path.join("."), source })?;
         self.edit(path, Some(&value))
     }
 
-    /// Takes away the member at `path`; nothing happens where it is not there.
+    /// Removes the member at `path`. Does nothing if it does not exist.
     pub fn remove(&mut self, path: &[&str]) -> Result<(), EditError> {
         if self.get(path).is_some() { self.edit(path, None) } else { Ok(()) }
     }
@@ -156,7 +155,7 @@ impl fmt::Display for Document {
 }
 
 impl Serialize for Document {
-    /// Writes the text as it is; only for `serde_json`.
+    /// Writes the text unchanged; only for `serde_json`.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let raw: &RawValue = serde_json::from_str(&self.0).map_err(serde::ser::Error::custom)?;
         raw.serialize(serializer)
@@ -274,7 +273,7 @@ fn end_of_string(bytes: &[u8], open: usize) -> usize {
     bytes.len()
 }
 
-/// Whether a key, as written, means this name.
+/// Returns `true` if the key, with its quotes and escapes, means this name.
 fn is_named(key: &RawValue, name: &str) -> bool {
     let key = key.get();
     if key.contains('\\') {

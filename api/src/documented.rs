@@ -12,14 +12,14 @@ use crate::meta::Meta;
 use crate::resource::Resource;
 use crate::view::{KnownView, View};
 
-/// A view beside the whole object that it was read from.
+/// A view, with the JSON of the object that it was read from.
 ///
-/// Reads as the view; a write clones the document, edits it and puts it back.
+/// It dereferences to the view. To update the object, clone the document, edit it and send it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Documented<V> {
-    /// What decisions read.
+    /// The fields that decisions read.
     pub view: V,
-    /// What is put back.
+    /// The JSON of the object, which is edited and written back.
     pub document: Document,
 }
 
@@ -30,13 +30,13 @@ impl<V> Documented<V> {
         self.document.raw(path)
     }
 
-    /// The value of an annotation, also of one that the view does not keep; costs a read of the whole document.
+    /// Returns the value of an annotation, even of an annotation that the view does not keep. Reads the whole document.
     #[must_use]
     pub fn annotation(&self, key: &str) -> Option<Cow<'_, str>> {
         self.document.annotations().remove(key)
     }
 
-    /// The pod template as it stands: `spec.template`, where every kind that makes pods has it.
+    /// Returns the JSON of the pod template, `spec.template`, which every kind that creates pods has.
     #[must_use]
     pub fn template(&self) -> Option<&RawValue> {
         self.raw(&["spec", "template"])
@@ -57,7 +57,7 @@ impl<V: View> View for Documented<V> {
 
     fn decode(json: &str) -> Result<Self, DecodeError> {
         let document = Document::parse(json)?;
-        // The document is a fraction of what was served: managed fields are gone.
+        // The document is smaller than the response, because it has no managed fields.
         Ok(Self { view: V::decode(document.as_str())?, document })
     }
 

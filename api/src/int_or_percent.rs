@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 /// A count, or a percentage of a total.
 ///
-/// Text that is no percentage is kept: it is an error where it is used, not where it is read.
+/// Text that is not a percentage is kept. Using it is an error, reading it is not.
 ///
 /// # Upstream
 /// `intstr.IntOrString`.
@@ -21,7 +21,7 @@ pub enum IntOrPercent {
     Invalid(Box<str>),
 }
 
-/// Which way a share of a total is rounded.
+/// Direction in which a share of a total is rounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rounding {
     /// To the next count that is not less.
@@ -30,7 +30,7 @@ pub enum Rounding {
     Down,
 }
 
-/// Text that stands where a count or a percentage belongs.
+/// Text in place of a count or a percentage.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is neither an integer nor a percentage")]
 pub struct InvalidPercent {
@@ -38,10 +38,10 @@ pub struct InvalidPercent {
 }
 
 impl IntOrPercent {
-    /// The count that this is of `total`.
+    /// Returns the count for a `total`.
     ///
     /// # Upstream
-    /// `intstr.GetScaledValueFromIntOrPercent`. A count is returned as it is, also above `total` and below zero.
+    /// `intstr.GetScaledValueFromIntOrPercent`. A count is returned unchanged, even above `total` and below zero.
     pub fn of(&self, total: i32, rounding: Rounding) -> Result<i32, InvalidPercent> {
         match self {
             Self::Int(count) => Ok(*count),

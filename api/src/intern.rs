@@ -19,18 +19,18 @@ thread_local! {
 
 /// An interned string: equal strings that are decoded within one [`Interner`] share one allocation.
 ///
-/// It takes two words. Equality, order and hash are those of the string.
+/// It takes two words. Equality, order and hash compare the strings.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InternedStr(Arc<str>);
 
 impl InternedStr {
-    /// The string.
+    /// Returns the string itself.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether both share one allocation, which says more than that they are equal.
+    /// Returns `true` if both share one allocation. Equal strings of different interners do not.
     #[must_use]
     pub fn shares_with(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -171,13 +171,13 @@ impl Interner {
         made
     }
 
-    /// The number of distinct strings, unused ones included.
+    /// Returns the number of distinct strings, including unused ones.
     #[must_use]
     pub fn len(&self) -> usize {
         self.strings.lock().set.len()
     }
 
-    /// Whether nothing has been interned.
+    /// Returns `true` if nothing has been interned.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

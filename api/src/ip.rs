@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Reads an IP address, also an IPv4 address whose numbers have leading zeros; an IPv4 address in IPv6 form is an IPv4
-/// address.
+/// Parses an IP address. Numbers of an IPv4 address may have leading zeros. An IPv4 address in IPv6 form becomes an
+/// IPv4 address.
 ///
 /// # Upstream
 /// `ParseIPSloppy` of `k8s.io/utils/net`: `010.000.0.1` is `10.0.0.1`, `::ffff:10.0.0.1` too.

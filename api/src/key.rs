@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::intern::InternedStr;
 
-/// Namespace and name of an object within one resource; the namespace is absent for cluster-scoped ones.
+/// Namespace and name of an object within one resource; cluster-scoped objects have no namespace.
 ///
 /// Cheap to clone. Ordered by namespace, then name. Displays as `namespace/name`, or `name`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,19 +31,19 @@ impl ObjectKey {
         Self { namespace: None, name: name.into() }
     }
 
-    /// The namespace, absent for cluster-scoped objects.
+    /// Returns the namespace, or `None` for cluster-scoped objects.
     #[must_use]
     pub fn namespace(&self) -> Option<&str> {
         self.namespace.as_deref()
     }
 
-    /// The namespace as an interned string, whose clone allocates nothing.
+    /// Returns the namespace as an interned string. Cloning it allocates nothing.
     #[must_use]
     pub const fn shared_namespace(&self) -> Option<&InternedStr> {
         self.namespace.as_ref()
     }
 
-    /// The name.
+    /// Returns the name of the object.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -97,7 +97,7 @@ impl PartialOrd for Uid {
 }
 
 impl Uid {
-    /// Whether it is unset: the empty string.
+    /// Returns `true` if the uid is unset: the empty string.
     #[must_use]
     pub fn is_unset(&self) -> bool {
         matches!(&self.0, Repr::Text(text) if text.is_empty())
@@ -110,8 +110,8 @@ impl Default for Uid {
     }
 }
 
-// The positions of the two digits of each byte; hyphens are between. Uids are read and written for every object that
-// comes and every pod that goes: byte by byte through `fmt` that was a fortieth of all instructions of a rollout.
+// The positions of the two digits of each byte; hyphens are between. Uids are read and written for every event and
+// every deleted pod: through `fmt`, byte by byte, that took a fortieth of all instructions of a rollout.
 const DIGITS: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 

@@ -26,7 +26,7 @@ impl Labels {
         Some(&self.0[at].1)
     }
 
-    /// Whether `key` is present.
+    /// Returns `true` if `key` is present.
     #[must_use]
     pub fn contains_key(&self, key: &str) -> bool {
         self.get(key).is_some()
@@ -42,13 +42,13 @@ impl Labels {
         self.0.iter()
     }
 
-    /// How many pairs there are.
+    /// Number of pairs of key and value.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are no labels.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -1,8 +1,9 @@
 //! The types of the Kubernetes API for controllers, without I/O, clock or randomness.
 //!
 //! A cached object is a [`View`]: its [`Meta`] and the fields that controllers read, in [`views`]. Other fields are
-//! skipped while decoding. [`view!`] declares one, and a [`Part`] of one is decoded where a controller has the [`Need`]. Kinds that a controller updates whole are [`Documented`]: the view beside the JSON of the
-//! object, which is edited by path, so that unknown fields survive.
+//! skipped while decoding. [`view!`] declares one, and a [`Part`] of one is decoded only if a controller has the
+//! [`Need`]. Kinds that a controller updates whole are [`Documented`]: the view beside the JSON of the object, which is
+//! edited by path, so that unknown fields survive.
 //!
 //! ```text
 //!                    ┌─ Pod ──────────────── patched, deleted: the view alone

@@ -15,30 +15,30 @@ use crate::owner::OwnerReference;
 use crate::protobuf::{Field, Kind, Message, ProtobufType};
 use crate::version::ResourceVersion;
 
-/// Metadata of an object, without what no controller reads.
+/// Metadata of an object: the fields that controllers read.
 ///
-/// Fields that are not named here, `managedFields` above all, are skipped without allocating.
+/// Other fields, such as `managedFields`, are skipped without allocating.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Meta {
-    /// Namespace and name.
+    /// Namespace and name of the object.
     pub key: ObjectKey,
-    /// Identity over the object's whole life.
+    /// Identity of the object: unique over time.
     pub uid: Uid,
     /// Version of this state of the object.
     pub resource_version: ResourceVersion,
-    /// Count of changes to the desired state; 0 where the kind does not count them.
+    /// Number of changes to the desired state; 0 if the kind does not count them.
     pub generation: i64,
-    /// When the API server made the object.
+    /// Time at which the API server created the object.
     pub creation_timestamp: Option<Timestamp>,
-    /// When the object is to be gone; set means that it is terminating.
+    /// Time at which the object is to be deleted. If it is set, the object is terminating.
     pub deletion_timestamp: Option<Timestamp>,
     /// Labels, sorted by key.
     pub labels: Labels,
     /// The annotations that the view keeps, sorted by key: see [`View::ANNOTATIONS`](crate::View::ANNOTATIONS)
     /// and [`Need::annotation`](crate::Need::annotation).
     ///
-    /// A controller that copies annotations takes them from the document, which has them all.
+    /// The document has all annotations, for a controller that copies them.
     pub annotations: Labels,
     /// Owners, in the order served.
     pub owner_references: Box<[OwnerReference]>,
@@ -62,7 +62,7 @@ impl Meta {
         Field::strings(14, "finalizers"),
     ];
 
-    /// Whether the object is being deleted.
+    /// Returns `true` if the object is being deleted.
     #[must_use]
     pub const fn is_terminating(&self) -> bool {
         self.deletion_timestamp.is_some()
@@ -74,7 +74,7 @@ impl Meta {
         self.owner_references.iter().find(|owner| owner.controller)
     }
 
-    /// Whether this object is controlled by the object with that uid.
+    /// Returns `true` if this object is controlled by the object with that uid.
     #[must_use]
     pub fn is_controlled_by(&self, uid: &Uid) -> bool {
         self.controller().is_some_and(|owner| owner.uid == *uid)
@@ -86,7 +86,7 @@ impl ProtobufType for Meta {
 }
 
 impl Default for Meta {
-    /// The metadata of an object that has none.
+    /// Metadata of an object without any.
     fn default() -> Self {
         Self::from(RawMeta::default())
     }

@@ -8,7 +8,7 @@ const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 const LONGEST: usize = 63;
 const SUFFIX: usize = 5;
 
-/// A new name: `base`, cut so that the whole is at most 63 bytes, and five characters chosen by `random`.
+/// Returns a new name: `base`, cut so that the name has at most 63 bytes, and five characters chosen by `random`.
 ///
 /// # Upstream
 /// `generateName` of the API server.
@@ -22,7 +22,7 @@ pub fn generate_name(base: &str, mut random: impl FnMut() -> u32) -> String {
     base.chars().chain(suffix.take(SUFFIX)).collect()
 }
 
-/// Whether `name` is a DNS-1123 subdomain, which most objects must be named by.
+/// Returns `true` if `name` is a DNS-1123 subdomain, the form of most objects' names.
 ///
 /// # Upstream
 /// At most 253 bytes in all; the parts between dots have no limit of their own.
@@ -31,13 +31,13 @@ pub fn is_dns_subdomain(name: &str) -> bool {
     name.len() <= 253 && name.split('.').all(is_dns_label_of_any_length)
 }
 
-/// Whether `name` is a DNS-1123 label: lower-case letters, digits and inner hyphens, at most 63 bytes.
+/// Returns `true` if `name` is a DNS-1123 label: lower-case letters, digits and inner hyphens, at most 63 bytes.
 #[must_use]
 pub fn is_dns_label(name: &str) -> bool {
     name.len() <= LONGEST && is_dns_label_of_any_length(name)
 }
 
-/// Whether `key` may be the key of a label or annotation: `name`, or `prefix/name` with a DNS subdomain.
+/// Returns `true` if `key` is valid as the key of a label or annotation: `name`, or `prefix/name` with a DNS subdomain.
 #[must_use]
 pub fn is_label_key(key: &str) -> bool {
     match key.split_once('/') {
@@ -46,7 +46,8 @@ pub fn is_label_key(key: &str) -> bool {
     }
 }
 
-/// Whether `value` may be the value of a label: empty, or letters, digits and inner `-`, `_`, `.`, at most 63 bytes.
+/// Returns `true` if `value` is valid as the value of a label: empty, or letters, digits and inner `-`, `_`, `.`, at
+/// most 63 bytes.
 #[must_use]
 pub fn is_label_value(value: &str) -> bool {
     value.is_empty() || is_qualified(value)
@@ -62,7 +63,7 @@ fn is_qualified(name: &str) -> bool {
     name.len() <= LONGEST && is_framed(name, end, |byte| end(byte) || b"-_.".contains(&byte))
 }
 
-/// Whether first and last byte pass `end`, and all of them `inner`.
+/// Returns `true` if the first and the last byte pass `end`, and the bytes between them pass `inner`.
 fn is_framed(name: &str, end: impl Fn(u8) -> bool, inner: impl Fn(u8) -> bool) -> bool {
     match name.as_bytes() {
         [] => false,

@@ -1,7 +1,7 @@
-//! What controllers need of a view beyond its fields: parts, and annotations.
+//! The needs of controllers beyond the fields of a view: parts and annotations.
 //!
 //! A pod is kept in half a kilobyte because few of its fields are kept. Another controller's fields are a [`Part`]: it
-//! is decoded where a controller that is enabled has declared the [`Need`], and costs nothing elsewhere.
+//! is decoded only if an enabled controller has declared the [`Need`], and costs nothing otherwise.
 //!
 //! ```
 //! use kcm_api::views::{Pod, PodVolumes};
@@ -30,18 +30,18 @@ use crate::annotations::keeping_needed;
 use crate::intern::Interner;
 use crate::view::View;
 
-/// A part of a view: fields that are decoded where a controller needs them.
+/// A part of a view: fields that are decoded only if a controller needs them.
 ///
 /// Declared with [`message!`](crate::message!), and named in `parts:` of the [`view!`](crate::view!).
 pub trait Part: PartialEq + Send + Sync + Sized + 'static {
     /// The view that it is a part of.
     type View: View;
 
-    /// The part of `view`; absent where it is empty or was not decoded.
+    /// Returns the part of `view`, or `None` if it is empty or was not decoded.
     #[doc(hidden)]
     fn find(view: &Self::View) -> Option<&Self>;
 
-    /// The part of an object that has none of its fields.
+    /// Returns the part of an object without any of its fields.
     fn empty() -> &'static Self;
 }
 
@@ -107,7 +107,7 @@ impl Needs {
     /// Reads a part of the views that are decoded for these needs.
     ///
     /// # Errors
-    /// The part is not among them: it is not decoded, so every object would seem to have none.
+    /// If the part is not one of these needs. It is not decoded then, so that every object would seem to have none.
     pub fn reader<P: Part>(&self) -> Result<PartReader<P>, UndeclaredPart> {
         if self.parts_of::<P::View>().any(|part| part == TypeId::of::<P>()) {
             return Ok(PartReader(PhantomData));
@@ -116,7 +116,7 @@ impl Needs {
         Err(UndeclaredPart { part: last_segment(std::any::type_name::<P>()), view })
     }
 
-    /// Whether all of `others` are among these.
+    /// Returns `true` if these needs include all of `others`.
     #[must_use]
     pub fn include(&self, others: &[Need]) -> bool {
         others.iter().all(|other| self.0.iter().any(|need| need.is(other)))
@@ -141,13 +141,13 @@ impl Needs {
     }
 }
 
-/// Reads a part of a view, which is known to be decoded.
+/// Reads a part of a view. The part is certain to be decoded.
 ///
-/// It takes no memory; a controller keeps it beside its informer.
+/// It takes no memory. A controller keeps it together with its informer.
 pub struct PartReader<P>(PhantomData<fn() -> P>);
 
 impl<P: Part> PartReader<P> {
-    /// The part of an object from the informers, or of one that was decoded without a [`DecodeContext`].
+    /// Returns the part of an object from an informer, or of an object that was decoded without a [`DecodeContext`].
     #[must_use]
     pub fn of(self, view: &P::View) -> &P {
         P::find(view).unwrap_or_else(|| P::empty())
@@ -186,9 +186,9 @@ thread_local! {
     static CONTEXT: RefCell<Option<Arc<DecodeContext>>> = const { RefCell::new(None) };
 }
 
-/// How the objects of an informer are decoded: with which parts and annotations, and with strings from which interner.
+/// Options for decoding the objects of an informer: parts, annotations, and the interner of strings.
 ///
-/// What is decoded outside of any context has all parts.
+/// An object that is decoded outside of any context has all parts.
 pub struct DecodeContext {
     interner: Arc<Interner>,
     view: TypeId,
@@ -197,7 +197,7 @@ pub struct DecodeContext {
 }
 
 impl DecodeContext {
-    /// The context of one view.
+    /// Makes the context of one view.
     #[must_use]
     pub fn new<V: View>(interner: Arc<Interner>, needs: &Needs) -> Self {
         let (parts, annotations) = (needs.parts_of::<V>().collect(), needs.annotations_of::<V>().collect());
@@ -227,7 +227,7 @@ impl fmt::Debug for DecodeContext {
     }
 }
 
-/// Whether that part is decoded here.
+/// Returns `true` if this part is decoded in the current context.
 pub(crate) fn is_decoded<P: Part>() -> bool {
     CONTEXT.with_borrow(|context| {
         context.as_ref().is_none_or(|context| {

@@ -1,4 +1,4 @@
-//! Owner references.
+//! Owner references, and checks on them.
 
 use std::ops::Not;
 

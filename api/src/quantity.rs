@@ -11,7 +11,7 @@ use crate::decimal::Decimal;
 /// Displays as digits and an exponent, one string for one value, which parses to the same quantity.
 ///
 /// # Upstream
-/// `resource.Quantity`. With a binary suffix (`Ki` … `Ei`) nothing is more than 2⁶³ − 1. Unlike upstream, a string
+/// `resource.Quantity`. With a binary suffix (`Ki` … `Ei`) the largest value is 2⁶³ − 1. Unlike upstream, a string
 /// without any digit (`m`, `-`) is not a quantity here; the API server never serves it.
 ///
 /// # Examples
@@ -88,7 +88,8 @@ fn scale(suffix: &str) -> Option<Scale> {
 }
 
 impl Quantity {
-    /// The amount as a whole number, rounded away from zero; the nearest that 64 bits hold where it is beyond them.
+    /// Returns the amount as a whole number, rounded away from zero. An amount beyond 64 bits becomes the nearest
+    /// number that fits.
     ///
     /// # Upstream
     /// `Quantity.Value`.

@@ -1,4 +1,4 @@
-//! Resources: what the API server calls a kind, and where it is served.
+//! Resources: the API server's name of a kind, and its path.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,7 +7,7 @@ use crate::key::ObjectKey;
 
 /// A resource of the API: group, version, plural name and kind.
 ///
-/// Borrowed names for resources known when compiled, owned ones for those found by discovery.
+/// The names are borrowed for resources known at compile time, and owned for discovered resources.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Resource {
     /// API group, empty for the core group.
@@ -23,7 +23,7 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// A namespaced resource known when compiled.
+    /// A namespaced resource known at compile time.
     #[must_use]
     pub const fn namespaced(
         group: &'static str,
@@ -40,7 +40,7 @@ impl Resource {
         }
     }
 
-    /// A cluster-scoped resource known when compiled.
+    /// A cluster-scoped resource known at compile time.
     #[must_use]
     pub const fn cluster_scoped(
         group: &'static str,
@@ -53,13 +53,13 @@ impl Resource {
         resource
     }
 
-    /// `apiVersion` as objects carry it: `v1`, or `apps/v1`.
+    /// Returns `apiVersion` as objects have it: `v1`, or `apps/v1`.
     #[must_use]
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.to_string() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// Path of the collection, of one namespace where one is given: `/apis/apps/v1/namespaces/a/replicasets`.
+    /// Path of the collection, within a namespace if one is given: `/apis/apps/v1/namespaces/a/replicasets`.
     #[must_use]
     pub fn collection_path(&self, namespace: Option<&str>) -> String {
         let root = if self.group.is_empty() {

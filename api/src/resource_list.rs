@@ -13,10 +13,10 @@ use crate::resource_quantity::ResourceQuantity;
 
 /// Quantities by the name of their resource, sorted by name.
 ///
-/// A quantity that is not one, which the API server never serves, is left out.
+/// Invalid quantities, which the API server never serves, are left out.
 ///
 /// # Upstream
-/// `v1.ResourceList`, and what `apiserver/pkg/quota/v1` does with it.
+/// `v1.ResourceList`, and the functions of `apiserver/pkg/quota/v1`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ResourceList(Vec<(InternedStr, ResourceQuantity)>);
 
@@ -27,7 +27,7 @@ impl ResourceList {
         self.find(name).ok().map(|at| self.0[at].1)
     }
 
-    /// Whether the list has a resource.
+    /// Returns `true` if the list has the resource.
     #[must_use]
     pub fn contains(&self, name: &str) -> bool {
         self.find(name).is_ok()
@@ -46,7 +46,7 @@ impl ResourceList {
         self.merge(other, |sum, quantity| *sum += quantity);
     }
 
-    /// Raises each quantity to that of another list, where that is more.
+    /// Raises each quantity to the quantity in `other` if the latter is greater.
     pub fn raise_to(&mut self, other: &Self) {
         self.merge(other, |most, quantity| {
             if quantity > *most {
@@ -76,7 +76,7 @@ impl ResourceList {
         self.0.iter().map(|(name, _)| name)
     }
 
-    /// Whether there is no resource.
+    /// Returns `true` if there are no resources.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -95,7 +95,7 @@ impl ResourceList {
 }
 
 impl FromIterator<(InternedStr, ResourceQuantity)> for ResourceList {
-    /// Of several quantities of one resource the last counts.
+    /// The last of several quantities of one resource counts.
     fn from_iter<I: IntoIterator<Item = (InternedStr, ResourceQuantity)>>(quantities: I) -> Self {
         let mut list = Self::default();
         for (name, quantity) in quantities {

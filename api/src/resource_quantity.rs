@@ -12,11 +12,11 @@ use crate::quantity::{InvalidQuantity, Quantity};
 
 /// A quantity that can be added to others, exact to a billionth, and shown in its own notation.
 ///
-/// Equality and order are those of the value. What exceeds 10²⁸ is taken for 10²⁸.
+/// Equality and order compare the values. Larger values than 10²⁸ become 10²⁸.
 ///
 /// # Upstream
-/// `resource.Quantity`: `Add`, `Sub`, `RoundUp` and `CanonicalizeBytes`. A sum has the notation of its first summand that is
-/// not zero.
+/// `resource.Quantity`: `Add`, `Sub`, `RoundUp` and `CanonicalizeBytes`. A sum has the notation of its first summand
+/// that is not zero.
 ///
 /// # Examples
 /// ```
@@ -37,12 +37,12 @@ pub struct ResourceQuantity {
 /// How a quantity is written.
 #[derive(Debug, Clone, Copy, Default)]
 enum Notation {
-    /// `1500m`, `2k`.
+    /// Decimal notation, such as `1500m` and `2k`.
     #[default]
     DecimalSi,
-    /// `512Mi`.
+    /// Binary notation, such as `512Mi`.
     BinarySi,
-    /// `1e3`.
+    /// Notation with an exponent, such as `1e3`.
     DecimalExponent,
 }
 
@@ -54,7 +54,7 @@ const DECIMAL: [(&str, i32); 10] =
 const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
 impl ResourceQuantity {
-    /// A whole number.
+    /// Makes a quantity from a whole number, in decimal notation.
     #[must_use]
     pub fn whole(number: i64) -> Self {
         Self { nano: i128::from(number) * ONE, notation: Notation::DecimalSi }
@@ -66,13 +66,13 @@ impl ResourceQuantity {
         Self { nano: i128::from(thousandths) * (ONE / 1000), notation: Notation::DecimalSi }
     }
 
-    /// So many thousandths, in binary notation where it can be: `512Mi`.
+    /// Makes a quantity from thousandths, in binary notation if that is exact: `512Mi`.
     #[must_use]
     pub fn of_milli_in_binary(thousandths: i64) -> Self {
         Self { notation: Notation::BinarySi, ..Self::of_milli(thousandths) }
     }
 
-    /// The amount in thousandths, rounded up; the nearest that 64 bits hold where it is beyond them.
+    /// Returns the amount in thousandths, rounded up. An amount beyond 64 bits becomes the nearest number that fits.
     ///
     /// # Upstream
     /// `Quantity.MilliValue`, which is 0 or wraps around beyond them.
@@ -94,13 +94,13 @@ impl ResourceQuantity {
         self.nano as f64 / ONE as f64
     }
 
-    /// Whether it is zero.
+    /// Returns `true` if the quantity is zero.
     #[must_use]
     pub const fn is_zero(self) -> bool {
         self.nano == 0
     }
 
-    /// Whether it is more than zero.
+    /// Returns `true` if the quantity is greater than zero.
     #[must_use]
     pub const fn is_positive(self) -> bool {
         self.nano > 0
@@ -115,7 +115,7 @@ impl ResourceQuantity {
         i64::try_from(millis).unwrap_or(if millis < 0 { i64::MIN } else { i64::MAX })
     }
 
-    /// The quantity, rounded up to a whole number.
+    /// Rounds the quantity up to a whole number.
     #[must_use]
     pub const fn round_up(self) -> Self {
         let rest = self.nano.rem_euclid(ONE);

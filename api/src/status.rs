@@ -28,13 +28,14 @@ pub struct Status {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct StatusDetails {
-    /// The name of the object that the failure is about; empty where it is about none, as where a path is not served.
+    /// Name of the object that the failure is about. Empty if it is about no object, such as for a path that is not
+    /// served.
     #[serde(deserialize_with = "null_as_default")]
     pub name: String,
     /// The causes of the failure.
     #[serde(deserialize_with = "null_as_default")]
     pub causes: Vec<StatusCause>,
-    /// How many seconds the client waits before it sends the request again; 0 where the server does not say.
+    /// Number of seconds that the client waits before it sends the request again; 0 if the server does not say.
     pub retry_after_seconds: u64,
 }
 
@@ -42,7 +43,7 @@ pub struct StatusDetails {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
 pub struct StatusCause {
-    /// The machine-readable reason.
+    /// Machine-readable reason of the failure.
     #[serde(deserialize_with = "null_as_default")]
     pub reason: String,
     /// The message of the API server.
@@ -62,7 +63,7 @@ impl Status {
         Field::integer(6, "code"),
     ];
 
-    /// Whether the details have a cause of that reason.
+    /// Returns `true` if the details have a cause with this reason.
     #[must_use]
     pub fn has_cause(&self, reason: &str) -> bool {
         self.details.causes.iter().any(|cause| cause.reason == reason)
@@ -82,7 +83,7 @@ impl StatusCause {
 }
 
 impl fmt::Display for Status {
-    /// The message, or reason and code where there is none.
+    /// Writes the message. If there is none, writes reason and code.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.message.is_empty() { write!(f, "{} ({})", self.reason, self.code) } else { f.write_str(&self.message) }
     }

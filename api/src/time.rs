@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-/// `2006-01-02T15:04:05Z`: whole seconds, as metadata and conditions carry times; what is less is cut off.
+/// Formats a time as `2006-01-02T15:04:05Z`, the form in metadata and conditions. Fractions of a second are cut off.
 ///
 /// # Upstream
 /// `metav1.Time`.
@@ -11,7 +11,8 @@ pub fn format_seconds(time: Timestamp) -> String {
     format!("{time:.0}")
 }
 
-/// `2006-01-02T15:04:05.000000Z`: always six digits, as events and leases carry times; what is less is cut off.
+/// Formats a time as `2006-01-02T15:04:05.000000Z`, the form in events and leases. It always has six digits; smaller
+/// fractions are cut off.
 ///
 /// # Upstream
 /// `metav1.MicroTime`.
@@ -20,12 +21,12 @@ pub fn format_micros(time: Timestamp) -> String {
     format!("{time:.6}")
 }
 
-/// `#[serde(with = "…")]` for an optional time in whole seconds; an absent one is `null`.
+/// `#[serde(with = "…")]` for an optional time in whole seconds; `None` is `null`.
 pub mod optional_seconds {
     use jiff::Timestamp;
     use serde::{Deserialize, Deserializer, Serializer};
 
-    /// Writes whole seconds.
+    /// Writes the time in whole seconds.
     pub fn serialize<S: Serializer>(time: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
         match time {
             Some(time) => serializer.serialize_str(&super::format_seconds(*time)),

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize, Serializer};
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct ResourceVersion(Repr);
 
-// Nearly every version fits a word; one that does not keeps its text, so nothing is lost on the way back.
+// Nearly every version fits a word. Other versions keep their text, so that nothing is lost on the way back.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Repr {
     Number(u64),
@@ -27,13 +27,13 @@ impl Default for Repr {
 }
 
 impl ResourceVersion {
-    /// Whether no version is known: the empty text.
+    /// Returns `true` if no version is known: the empty text.
     #[must_use]
     pub fn is_unset(&self) -> bool {
         matches!(&self.0, Repr::Text(text) if text.is_empty())
     }
 
-    /// Which of two versions of one resource is newer, or `None` where one of them is not a decimal.
+    /// Compares two versions of one resource: the greater one is newer. Returns `None` if one of them is not a decimal.
     ///
     /// # Upstream
     /// KEP-5504: versions are decimals without a leading zero and without a bound on their length.
@@ -49,7 +49,7 @@ impl ResourceVersion {
         }
     }
 
-    /// Whether this version is `other` or a later one; `None` where they do not compare.
+    /// Returns `true` if this version is `other` or a later version, and `None` if they do not compare.
     #[must_use]
     pub fn is_at_least(&self, other: &Self) -> Option<bool> {
         self.compare(other).map(Ordering::is_ge)

@@ -1,4 +1,4 @@
-//! What a cache can hold.
+//! The views that a cache can hold.
 
 use std::any::TypeId;
 
@@ -11,19 +11,19 @@ use crate::meta::Meta;
 use crate::protobuf::{Field, Malformed, Message, Reader};
 use crate::resource::Resource;
 
-/// An object as a cache keeps it: decoded once from the bytes of the API, then shared and never changed.
+/// An object in a cache: decoded once from the bytes of the API, then shared and never changed.
 ///
-/// Implemented by the slim views of this crate, by [`Documented`](crate::Documented) for kinds that are put
-/// whole, by [`PartialObjectMeta`] for kinds known only at run time, and by [`Typed`] for any type that serde reads.
+/// Implemented by the slim views of this crate, by [`Documented`](crate::Documented) for kinds that are updated whole,
+/// by [`PartialObjectMeta`] for kinds known only at run time, and by [`Typed`] for any type that serde reads.
 pub trait View: Send + Sync + Sized + 'static {
-    /// Whether the API server is asked for metadata alone.
+    /// `true` if the API server is asked for metadata alone.
     const METADATA_ONLY: bool = false;
 
-    /// Whether the API server is asked for protobuf, where it has that: it then is what
-    /// [`decode_protobuf`](Self::decode_protobuf) is given.
+    /// `true` if the API server is asked for protobuf. If it serves protobuf, objects are decoded with
+    /// [`decode_protobuf`](Self::decode_protobuf).
     const READS_PROTOBUF: bool = false;
 
-    /// The view of which [`Need`](crate::Need)s are declared.
+    /// The view that declares the [`Need`](crate::Need)s.
     #[doc(hidden)]
     const DECLARED: TypeId = TypeId::of::<Self>();
 
@@ -37,7 +37,7 @@ pub trait View: Send + Sync + Sized + 'static {
     /// Decodes one object from its message, without the envelope.
     ///
     /// # Errors
-    /// Also where the view does not read protobuf.
+    /// Fails if the message is malformed, or if the view does not read protobuf.
     fn decode_protobuf(message: &[u8]) -> Result<Self, DecodeError> {
         let _ = message;
         Err(Malformed::Refused("this view does not read protobuf".to_owned()).into())
@@ -84,14 +84,14 @@ impl View for PartialObjectMeta {
     }
 }
 
-/// The view of any serde type, `k8s-openapi` structs included, beside its metadata.
+/// The view of any serde type, such as a `k8s-openapi` struct, with its metadata.
 ///
-/// It takes the memory of `T`; a slim view is an order of magnitude smaller. `metadata.managedFields` is left out: parsed,
-/// it takes several times the memory of everything else.
+/// It takes the memory of `T`; a slim view is an order of magnitude smaller. `metadata.managedFields` is left out,
+/// because it takes several times the memory of all other fields.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Typed<T> {
     meta: Meta,
-    /// The object.
+    /// The object as its own type.
     pub object: T,
 }
 

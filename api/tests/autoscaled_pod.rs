@@ -1,10 +1,10 @@
-//! What a pod requests, as horizontal pod autoscalers read it.
+//! Requests of a pod, as horizontal pod autoscalers read them.
 
 use kcm_api::views::{AutoscaledPod, Pod};
 use kcm_api::{Need, Needs, ResourceList, View as _};
 use serde_json::{Value, json};
 
-/// What the containers of a pod request, by their names, and what the pod does as a whole.
+/// Returns the requests of the containers by their names, and the request of the pod as a whole.
 fn requests(spec: &Value) -> (Vec<(String, String)>, Option<String>) {
     let needs: Needs = [Need::part::<AutoscaledPod>()].into_iter().collect();
     let object = json!({ "metadata": { "namespace": "shop", "name": "web" }, "spec": spec });

@@ -1,4 +1,4 @@
-//! Deployments: what is read of one, and what is made of its document.
+//! Deployments: the fields that are read, and edits of the document.
 
 use kcm_api::views::{Deployment, DeploymentStrategy, DeploymentView, ReplicaSet, ReplicaSetView};
 use kcm_api::{

@@ -202,7 +202,7 @@ const FROM_THE_FUTURE: &str = r#"{
   "status": {"replicas": 3, "futureStatus": 7, "conditions": [{"type": "New", "status": "True", "futureCondition": 1.50}]}
 }"#;
 
-/// What stands in [`FROM_THE_FUTURE`] that no view knows.
+/// Fields of [`FROM_THE_FUTURE`] that no view knows.
 const UNKNOWN: [&str; 12] = [
     r#""futureTop":[1.0]"#,
     r#""futureMeta":{"x":1e3}"#,

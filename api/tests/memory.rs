@@ -19,7 +19,7 @@ const POD: &str = include_str!("../fixtures/pod.json");
 const REPLICA_SET: &str = include_str!("../fixtures/replica_set.json");
 const DEPLOYMENT: &str = include_str!("../fixtures/deployment.json");
 
-/// An object as API servers return it, apart from what the kind has of its own.
+/// An object as API servers return it, except for the fields of its kind.
 fn object(kind: &str, rest: Value) -> String {
     let mut object = rest;
     object["apiVersion"] = json!("v1");
@@ -36,7 +36,7 @@ fn object(kind: &str, rest: Value) -> String {
     object.to_string()
 }
 
-/// What quotas read beside pods.
+/// Objects that quotas read beside pods.
 fn charged() -> [String; 4] {
     let namespace = json!({ "spec": { "finalizers": ["kubernetes"] }, "status": { "phase": "Active" } });
     let service = json!({ "spec": {
@@ -243,7 +243,7 @@ fn cached_objects_are_small() {
     let [budget, cidr, address] = budget_and_ranges();
     let of_quotas = [Need::part::<ChargedPod>()].into_iter().collect();
     let mut larger = Vec::new();
-    // Within a tenth of what is counted, so that a larger object is a deliberate change.
+    // Within a tenth of the measured figures, so that a larger object is a deliberate change.
     for (kind, (bytes, allocations), (most_bytes, most_allocations)) in [
         ("pod", cost_of::<Pod>(POD, &none), (560, 4)),
         ("pod with its parts", cost_of::<Pod>(POD, &all.into_iter().collect()), (700, 8)),

@@ -1,4 +1,4 @@
-//! Parts and annotations: decoded where a controller needs them, and nowhere else.
+//! Parts and annotations: decoded only if a controller needs them.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ fn a_part_that_no_controller_needs_is_not_decoded() {
     let none = decode::<Pod>(&Needs::default(), &pod()).unwrap();
     let both = decode::<Pod>(&needs([volumes, Need::part::<PodAddresses>()]), &pod()).unwrap();
     assert!(one != none && one != both && none != both, "a part that is decoded makes another view");
-    // The part of another view is none of this one.
+    // A view has no parts of another view.
     assert_eq!(decode::<PartialObjectMeta>(&needs([volumes]), &pod()).unwrap().metadata, {
         let mut metadata = none.metadata.clone();
         metadata.annotations = kcm_api::Labels::default();

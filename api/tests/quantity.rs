@@ -1,4 +1,4 @@
-//! Quantities: what is one, and when two are the same amount.
+//! Quantities: valid texts, and equal amounts.
 
 use kcm_api::{Quantity, ResourceList, ResourceQuantity};
 use proptest::prelude::*;
@@ -133,7 +133,7 @@ fn what_is_no_quantity_is_refused() {
     assert_eq!("1K".parse::<Quantity>().unwrap_err().to_string(), "\"1K\" is not a quantity");
 }
 
-/// Suffix and what it is in billionths.
+/// Suffix and its value in billionths.
 const SUFFIXES: [(&str, i128); 16] = [
     ("n", 1),
     ("u", 1_000),

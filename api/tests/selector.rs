@@ -1,4 +1,4 @@
-//! Label selectors: what is admitted, what it selects and how it is written.
+//! Label selectors: valid forms, selected objects and text.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Views: what is read of an object, and that nothing a server sends breaks the reader.
+//! Views: the fields that are read, and that no response of a server breaks the reader.
 
 use jiff::{SignedDuration, Timestamp};
 use kcm_api::views::{

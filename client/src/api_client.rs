@@ -20,14 +20,14 @@ use super::request::{
     Scale, Subresource, Target, Written, has_name, read_status, retry_after, transport,
 };
 
-/// The `timeout` parameter of writes: how long the API server may take.
+/// The `timeout` parameter of writes: the time that the API server may take.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How much longer the client waits, for the time on the network: so that the timeout of the server still arrives, and
 /// a delayed request is timed out by the server before its outcome is read.
 const NETWORK_GRACE: Duration = Duration::from_secs(4);
 
-/// How long a response may take, to its last byte.
+/// Time for which a response may take, to its last byte.
 const RESPONSE_TIMEOUT: Duration = REQUEST_TIMEOUT.saturating_add(NETWORK_GRACE);
 
 const JSON: &str = "application/json";
@@ -41,13 +41,13 @@ const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=met
 ///
 /// # Guarantees
 /// - Each request waits for the rate limiter of the identity, in order, before its time begins to count.
-/// - A request that is answered 429 or 5xx with a `Retry-After` in seconds is repeated after that time, up to ten times,
-///   through the rate limiter, while the time of the first attempt lasts. The 429 of an eviction is returned: it says
-///   that a disruption budget does not allow it.
+/// - A request whose response is 429 or 5xx with a `Retry-After` in seconds is repeated after that time, up to ten
+///   times, through the rate limiter, while the time of the first attempt lasts. The 429 of an eviction is returned: it
+///   says that a disruption budget does not allow it.
 /// - After [`ApiError::deadline`] a failed write can no longer take effect.
 ///
 /// # Upstream
-/// client-go repeats the same answers as often. It does not bound the time where the caller does not.
+/// client-go repeats requests after the same responses, as often. It does not limit the time unless the caller does.
 ///
 /// # Cancellation
 /// A dropped write may or may not have taken effect.
@@ -78,7 +78,7 @@ impl ApiClient {
         &self.identity.fence
     }
 
-    /// The same client, whose writes return the metadata of the object alone.
+    /// The same client, whose writes return only the metadata of the object.
     ///
     /// Creating 5,000 pods this way takes a sixth less traffic.
     #[must_use]
@@ -87,8 +87,8 @@ impl ApiClient {
         self
     }
 
-    /// The same client, whose writes are sent while the fence is closed too: events tell what a manager has done, and may
-    /// come after another has taken over.
+    /// The same client, whose writes are sent while the fence is closed too: events describe the past work of a
+    /// manager, and may come after another manager has taken over.
     #[must_use]
     pub fn unfenced(mut self) -> Self {
         self.is_fenced = false;
@@ -97,7 +97,7 @@ impl ApiClient {
 
     /// Creates an object, in a namespace unless the resource is cluster-scoped.
     ///
-    /// Where the object has only a `generateName`, the server generates the name: if the response is lost, it is
+    /// If the object has only a `generateName`, the server generates the name: if the response is lost, the name is
     /// unknown.
     pub async fn create(
         &self,
@@ -145,10 +145,10 @@ impl ApiClient {
         self.send_once(Call::patch(resource, key, subresource, patch)).await
     }
 
-    /// Deletes an object; an object that does not exist is no error.
+    /// Deletes an object. An object that does not exist is no error.
     ///
     /// # Errors
-    /// [`ApiError::is_conflict`] where a precondition does not hold.
+    /// [`ApiError::is_conflict`] if a precondition does not hold.
     pub async fn delete(
         &self,
         resource: &Resource,
@@ -162,8 +162,8 @@ impl ApiClient {
     /// Evicts a pod, as its disruption budgets allow; a pod that does not exist is no error.
     ///
     /// # Errors
-    /// [`ApiError::is_too_many_requests`] where a disruption budget does not allow it now,
-    /// [`ApiError::is_conflict`] where a precondition does not hold.
+    /// [`ApiError::is_too_many_requests`] if a disruption budget does not allow it now, [`ApiError::is_conflict`] if a
+    /// precondition does not hold.
     pub async fn evict(
         &self,
         resource: &Resource,
@@ -192,7 +192,7 @@ impl ApiClient {
         self.write(&call, &mut Attempts::of(call.kind)).await
     }
 
-    /// Sends a write, in as many attempts as its answers ask for.
+    /// Sends a write, in as many attempts as its responses require.
     pub async fn write(&self, call: &Call<'_>, attempts: &mut Attempts) -> Result<Written, ApiError> {
         let body = self.send_call(call, self.accept_of_writes, attempts).await?;
         Written::read(body, call.target.namespace(), call.target.name()).map_err(|error| {
@@ -216,7 +216,7 @@ impl ApiClient {
         }
     }
 
-    /// Reads one object.
+    /// Reads one object from the API server.
     pub async fn get<V: View>(&self, resource: &Resource, key: &ObjectKey) -> Result<V, ApiError> {
         let target = Target::object(resource, key, Subresource::None);
         let describe = || target.describe("get");
@@ -250,7 +250,7 @@ impl ApiClient {
     /// Updates the scale of an object of any kind that has one.
     ///
     /// # Errors
-    /// [`ApiError::is_conflict`] where `scale` carries another uid or resource version than the object.
+    /// [`ApiError::is_conflict`] if the uid or resource version in `scale` differs from the object's.
     pub async fn put_scale(&self, resource: &Resource, key: &ObjectKey, scale: &Scale) -> Result<Written, ApiError> {
         self.put(resource, key, Subresource::Scale, scale.payload(key)).await
     }
@@ -275,11 +275,11 @@ impl ApiClient {
         self.read(path.to_owned(), accept, &|| format!("get {path}")).await
     }
 
-    /// Reads a path of a server that is not trusted, such as an aggregated API: a response of more than `limit` bytes is
-    /// given up, and what was read of it dropped.
+    /// Reads a path of a server that is not trusted, such as an aggregated API: a response of more than `limit` bytes
+    /// is an error, and the bytes read so far are dropped.
     ///
     /// # Errors
-    /// [`Cause::TooLarge`] besides those of all requests.
+    /// [`Cause::TooLarge`], besides the errors of all requests.
     pub async fn get_path_within(&self, path: &str, accept: &'static str, limit: usize) -> Result<Bytes, ApiError> {
         let describe = || format!("get {path}");
         let path = path.to_owned();
@@ -308,7 +308,7 @@ impl ApiClient {
         self.exchange(&sent, &mut Attempts::of(RequestKind::Read)).await
     }
 
-    /// Sends a request in as many attempts as its answers ask for.
+    /// Sends a request in as many attempts as its responses require.
     async fn exchange(&self, sent: &Sent<'_>, attempts: &mut Attempts) -> Result<Bytes, ApiError> {
         let error = |cause| ApiError::new((sent.describe)(), cause);
         let mut failed = None;
@@ -436,13 +436,13 @@ impl ApiClient {
 
 type Describe<'a> = &'a (dyn Fn() -> String + Send + Sync);
 
-/// What is sent with each attempt of a request.
+/// The parts of a request that each attempt sends.
 struct Sent<'a> {
     method: Method,
     path: String,
     accept: &'static str,
     body: Option<(&'static str, &'a Payload)>,
     describe: Describe<'a>,
-    /// How many bytes of the response are read at most.
+    /// Largest number of bytes of the response that are read.
     limit: usize,
 }

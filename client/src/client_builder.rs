@@ -26,11 +26,11 @@ use super::warnings::Warnings;
 /// Each identity has a User-Agent. Credentials are up to the [`ClientProvider`].
 ///
 /// # Rate limits
-/// [`client_for`](Self::client_for) returns clients that share the rate limiter of the identity, and
-/// [`named_client_for`](Self::named_client_for) those of a name, which have one of their own.
+/// Clients of [`client_for`](Self::client_for) share the rate limiter of the identity. Clients of
+/// [`named_client_for`](Self::named_client_for) share a rate limiter per name.
 ///
 /// # Upstream
-/// The client builders of `k8s.io/controller-manager`, where each client that is built has a rate limiter of its own.
+/// The client builders of `k8s.io/controller-manager`, which give each new client its own rate limiter.
 #[derive(Clone)]
 pub struct ClientBuilder {
     shared: Arc<SharedClients>,
@@ -52,7 +52,7 @@ struct Identities {
     by_key: BTreeMap<ClientKey, Arc<ClientIdentity>>,
 }
 
-/// What tells one client from another.
+/// Key that distinguishes clients.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct ClientKey {
     identity: String,
@@ -92,7 +92,7 @@ impl ClientBuilder {
     /// The identity of the probe of an API server that may be unreachable: no other request uses up its rate limit.
     pub const PROBE: &str = "connection-probe";
 
-    /// A builder whose clients send through those of `provider`, each within `limits`.
+    /// A builder whose clients send through the clients of `provider`, each within `limits`.
     #[must_use]
     pub fn new(provider: impl ClientProvider, user_agent: UserAgent, limits: Limits) -> Self {
         Self::with_metrics(provider, user_agent, limits, Arc::new(NoMetrics))
@@ -131,8 +131,8 @@ impl ClientBuilder {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Changes the limits of the settings, and so those of every client that follow from them, from now on; a request
-    /// that waits already keeps its turn.
+    /// Changes the limits of the settings and of every client whose limits follow from them. A request that waits
+    /// already keeps its turn.
     pub fn set_limits(&self, limits: Limits) {
         let mut identities = self.shared.identities.lock();
         identities.limits = limits;
@@ -188,8 +188,8 @@ impl ClientBuilder {
         kube::Client::new(service, default_namespace)
     }
 
-    /// The kube client of the shared informer factory: that of [`METADATA_INFORMERS`](Self::METADATA_INFORMERS) for requests
-    /// for metadata alone, and of [`SHARED_INFORMERS`](Self::SHARED_INFORMERS) for all others.
+    /// The kube client of the shared informer factory. It sends requests for metadata only as
+    /// [`METADATA_INFORMERS`](Self::METADATA_INFORMERS), all others as [`SHARED_INFORMERS`](Self::SHARED_INFORMERS).
     ///
     /// # Panics
     /// Outside of a tokio runtime.

@@ -1,4 +1,4 @@
-//! What one client identity adds to a request: its User-Agent, its rate limit, and where it is counted.
+//! A client identity: its User-Agent, its rate limit, and the metrics of its requests.
 
 use std::sync::Arc;
 
@@ -64,8 +64,8 @@ fn go_arch() -> &'static str {
     }
 }
 
-/// A client identity: its User-Agent, its rate limiter, the fence of its writes, the connection, and where its requests
-/// are counted and warnings logged.
+/// A client identity: its User-Agent, its rate limiter, the fence of its writes, the connection, the metrics of its
+/// requests, and the log of warnings.
 pub(crate) struct ClientIdentity {
     pub(super) user_agent: HeaderValue,
     pub(super) rate_limiter: RateLimiter,
@@ -86,12 +86,11 @@ impl ClientIdentity {
         }
     }
 
-    /// Adds the User-Agent.
     pub(crate) fn sign(&self, headers: &mut HeaderMap) {
         headers.insert(USER_AGENT, self.user_agent.clone());
     }
 
-    /// Has the API server probed where the failure of a request may be that of an outage, and returns whether it may.
+    /// Returns `true` if an outage may have caused the failure of a request. The API server is then probed.
     pub(crate) fn failed(&self, cause: &Cause) -> bool {
         let is_suspicious = match cause {
             Cause::Transport(_) | Cause::NotSent(_) | Cause::Timeout(_) => true,

@@ -1,4 +1,4 @@
-//! How the rate limit of one client follows from the settings.
+//! Rate limits of clients that follow from the settings.
 
 use super::rate_limiter::Limits;
 
@@ -28,13 +28,13 @@ pub enum ClientLimits {
     Fixed {
         /// Requests a second over time.
         qps: u16,
-        /// Requests at once.
+        /// Largest number of requests at once.
         burst: u16,
     },
 }
 
 impl ClientLimits {
-    /// The limits, where `settings` are those of the settings.
+    /// Returns the limits in numbers. `settings` are the limits of the settings.
     ///
     /// A rate or a burst of 0 and a negative rate keep their meaning, as in client-go.
     #[must_use]

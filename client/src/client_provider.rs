@@ -4,7 +4,7 @@ use crate::error::BoxError;
 
 /// A provider of the kube client that each identity sends through, with the credentials of that identity.
 ///
-/// A [`kube::Client`] is one itself: all identities share its credentials. A provider with credentials for each
+/// A [`kube::Client`] is a provider too: all identities share its credentials. A provider with credentials for each
 /// identity returns clients that add them, over one connection pool.
 ///
 /// # Upstream

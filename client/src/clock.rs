@@ -9,7 +9,7 @@ use tokio::time::Instant;
 ///
 /// Delays and time-outs use tokio's clock instead, which tests pause.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
-    /// The current time.
+    /// Returns the current wall time.
     fn now(&self) -> Timestamp;
 }
 

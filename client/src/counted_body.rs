@@ -11,14 +11,14 @@ use kube::client::Body;
 
 use super::metrics::ClientMetrics;
 
-/// Where the bytes of the response to a request of that method are counted.
+/// The counter of the bytes of responses to requests of that method.
 type Counter = (Method, Arc<dyn ClientMetrics>);
 
 /// A response body, whose bytes are counted when it is dropped.
 pub(super) struct CountedBody {
     body: Body,
     bytes: u64,
-    /// Absent where the bytes are not counted.
+    /// `None` if the bytes are not counted.
     counter: Option<Counter>,
 }
 

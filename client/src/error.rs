@@ -5,9 +5,9 @@ use std::error::Error;
 /// An error of any type that a controller returns to the framework.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The message of `error`, followed by those of its sources, separated by colons.
+/// The message of `error` and the messages of its sources, separated by colons.
 ///
-/// Messages of this workspace do not repeat their source, so a chain is printed whole, once, where it leaves the
+/// Messages of this workspace do not repeat their source, so the whole chain is printed once, when it leaves the
 /// program.
 #[must_use]
 pub fn error_chain(error: &dyn Error) -> String {

@@ -15,9 +15,9 @@ use tokio::time::Instant;
 ///
 /// # Guarantees
 /// No request but a `GET` is sent after [`close`](Self::close) has returned or the time of
-/// [`open_until`](Self::open_until) has passed, whatever waited for a rate limit, for a repetition or for its connection at the
-/// time: a write passes the fence again when its connection sends the body. A request that is waited for at that time is given
-/// up. It was sent, and may still take effect.
+/// [`open_until`](Self::open_until) has passed, even if it waited for a rate limit, for a repetition or for its
+/// connection at the time: a write passes the fence again when its connection sends the body. A request that is waited
+/// for at that time is given up. It was sent, and may still take effect.
 #[derive(Debug, Clone)]
 pub struct Fence {
     state: Arc<State>,
@@ -34,7 +34,7 @@ const CLOSED: u64 = 0;
 const OPEN: u64 = u64::MAX;
 
 impl Default for Fence {
-    /// An open fence.
+    /// Returns a fence that is open.
     fn default() -> Self {
         Self { state: Arc::new(State { epoch: Instant::now(), until: AtomicU64::new(OPEN) }) }
     }
@@ -51,7 +51,7 @@ impl Fence {
         self.state.until.store(CLOSED, Ordering::SeqCst);
     }
 
-    /// Sends writes again.
+    /// Sends all writes again, without a limit.
     pub fn open(&self) {
         self.state.until.store(OPEN, Ordering::SeqCst);
     }
@@ -61,7 +61,7 @@ impl Fence {
         self.state.until.store(self.nanoseconds(time), Ordering::SeqCst);
     }
 
-    /// Whether writes are held back.
+    /// Returns `true` if writes are held back.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.until() <= Instant::now()

@@ -15,7 +15,7 @@
 //!
 //! - **Only the [`ApiClient`] repeats a request.** Layers of the connection send a request once. What each response means
 //!   and whether its request is repeated is one table, in `request/answer.rs`.
-//! - **No write passes a closed fence,** whatever it waited for; see [`Fence`].
+//! - **No write passes a closed fence,** even after a wait; see [`Fence`].
 //! - **A rate limit is kept exactly,** and requests are sent in the order in which they began to wait.
 //! - **A broken connection is found.** A server that hangs without closing its connection is given up after twenty seconds.
 //!

@@ -13,7 +13,7 @@ pub trait ClientMetrics: Send + Sync + 'static {
         let _ = (method, code, latency);
     }
 
-    /// The request that was counted last repeats one that failed: every attempt of a request but the first.
+    /// The request that was counted last repeats a failed request: every attempt of a request but the first.
     fn repetition(&self, method: &str, code: Option<u16>) {
         let _ = (method, code);
     }

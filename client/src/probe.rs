@@ -19,25 +19,25 @@ pub enum Unreachable {
     /// The connection is refused.
     #[error("nothing listens at the API server's address {server}: check that it runs, and `server` in the kubeconfig")]
     Refused {
-        /// The API server.
+        /// URL of the API server.
         server: String,
     },
     /// The name of the server cannot be resolved.
     #[error("the name of the API server {server} cannot be resolved: check `server` in the kubeconfig, and DNS")]
     UnknownHost {
-        /// The API server.
+        /// URL of the API server.
         server: String,
     },
     /// The server does not respond.
     #[error("the API server {server} does not answer: check its address, its load, and firewalls on the way")]
     Silent {
-        /// The API server.
+        /// URL of the API server.
         server: String,
     },
     /// The proxy makes no connection to the server.
     #[error("the API server {server} cannot be reached through a proxy: {reason}")]
     Proxy {
-        /// The API server.
+        /// URL of the API server.
         server: String,
         /// The proxy, and why.
         reason: String,
@@ -45,7 +45,7 @@ pub enum Unreachable {
     /// The certificate of the server is not accepted.
     #[error("the certificate of the API server {server} {fault}")]
     Certificate {
-        /// The API server.
+        /// URL of the API server.
         server: String,
         /// The fault and its remedy.
         fault: CertificateFault,
@@ -53,19 +53,19 @@ pub enum Unreachable {
     /// The server refuses the client certificate in the TLS handshake.
     #[error("the API server {server} refuses our client certificate: renew `client-certificate` in the kubeconfig")]
     ClientCertificate {
-        /// The API server.
+        /// URL of the API server.
         server: String,
     },
     /// The server does not speak TLS.
     #[error("what listens at {server} does not speak TLS: check scheme and port of `server` in the kubeconfig")]
     NotTls {
-        /// The API server.
+        /// URL of the API server.
         server: String,
     },
     /// The credentials are not accepted (401).
     #[error("the API server {server} does not know our credentials (401): renew the user's in the kubeconfig")]
     Unauthorized {
-        /// The API server.
+        /// URL of the API server.
         server: String,
     },
     /// The health check is forbidden (403).
@@ -73,7 +73,7 @@ pub enum Unreachable {
         "the API server {server} forbids `get /healthz` (403: {message}): bind the user to the role system:kube-controller-manager"
     )]
     Forbidden {
-        /// The API server.
+        /// URL of the API server.
         server: String,
         /// The message of the server.
         message: String,
@@ -81,19 +81,19 @@ pub enum Unreachable {
     /// The server responds that it is not healthy.
     #[error("the API server {server} is not healthy ({code}: {message}): look at its log")]
     Unhealthy {
-        /// The API server.
+        /// URL of the API server.
         server: String,
         /// The HTTP status code.
         code: u16,
         /// The message of the server.
         message: String,
     },
-    /// Another reason.
+    /// It cannot be used for another reason.
     #[error("the API server {server} cannot be used: {reason}")]
     Other {
-        /// The API server.
+        /// URL of the API server.
         server: String,
-        /// The reason.
+        /// The error with its causes.
         reason: String,
     },
 }
@@ -113,13 +113,13 @@ pub enum CertificateFault {
         /// The names that it is valid for.
         valid_for: Vec<String>,
     },
-    /// Expired.
+    /// Its validity has ended.
     #[error("has expired: renew it (kubeadm certs renew apiserver), or correct the clock of this machine")]
     Expired,
-    /// Not valid yet.
+    /// Its validity has not begun.
     #[error("is not valid yet: correct the clock of this machine, or of the one that made the certificate")]
     NotYetValid,
-    /// Another reason.
+    /// It cannot be trusted for another reason.
     #[error("cannot be trusted ({0}): renew it")]
     Other(String),
 }
@@ -129,7 +129,7 @@ fn names(valid_for: &[String]) -> String {
 }
 
 impl Unreachable {
-    /// Whether waiting may help; a certificate that is not accepted does not change.
+    /// Returns `true` if waiting may help; a certificate that is not accepted does not change.
     const fn may_pass(&self) -> bool {
         !matches!(self, Self::Certificate { .. } | Self::ClientCertificate { .. } | Self::NotTls { .. })
     }
@@ -138,7 +138,7 @@ impl Unreachable {
 /// Requests `/healthz` once a second until the API server is healthy, for at most `patience`.
 ///
 /// # Errors
-/// The reason of the last failure; at once where waiting cannot help.
+/// The reason of the last failure; at once if waiting cannot help.
 ///
 /// # Upstream
 /// `WaitForAPIServer`, with a patience of 10 s.
@@ -221,7 +221,7 @@ fn explain_tls(server: String, error: &TlsError) -> Unreachable {
 }
 
 fn certificate_fault(error: &CertificateError) -> CertificateFault {
-    // Every kubeadm cluster names its CA `kubernetes`: that of another cluster has the same name and another key.
+    // Every kubeadm cluster names its CA `kubernetes`: the CA of another cluster has the same name and another key.
     if matches!(error, CertificateError::UnknownIssuer | CertificateError::BadSignature) {
         return CertificateFault::UnknownIssuer;
     }

@@ -13,12 +13,12 @@ use tokio::time::Instant;
 pub struct Limits {
     /// Requests a second over time.
     pub qps: f32,
-    /// Requests at once.
+    /// Largest number of requests at once.
     pub burst: u32,
 }
 
 impl Limits {
-    /// No rate limit.
+    /// Limits that never delay a request.
     pub const UNLIMITED: Self = Self { qps: -1.0, burst: 1 };
 
     /// The rate and the burst, with client-go's defaults for zeros; none without a limit.
@@ -55,7 +55,7 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// A full bucket.
+    /// A rate limiter with a full bucket.
     #[must_use]
     pub fn new(qps: f64, burst: u32) -> Self {
         let burst = f64::from(burst);
@@ -127,7 +127,7 @@ impl RateLimiter {
         Self { start: Instant::now(), state: Mutex::new(state) }
     }
 
-    /// Changes the limits for all requests from now on. One that waits already keeps its turn.
+    /// Changes the limits for all requests from now on. A request that waits already keeps its turn.
     ///
     /// # Upstream
     /// `SetLimit` and `SetBurst` of `golang.org/x/time/rate`.

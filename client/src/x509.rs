@@ -13,13 +13,13 @@ const VERSION: u8 = 0xa0;
 /// The time for which a certificate is valid, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Validity {
-    /// The begin.
+    /// First moment at which the certificate is valid.
     pub not_before: Timestamp,
-    /// The end.
+    /// Last moment at which the certificate is valid.
     pub not_after: Timestamp,
 }
 
-/// The validity of a certificate (RFC 5280, 4.1); `None` if the certificate is none.
+/// The validity of a certificate (RFC 5280, 4.1); `None` if `certificate` is not a certificate.
 #[must_use]
 pub fn validity(certificate: &[u8]) -> Option<Validity> {
     let (certificate, _) = value(certificate, SEQUENCE)?;
@@ -50,14 +50,14 @@ fn time(tag: u8, content: &[u8]) -> Option<Timestamp> {
     parsed.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|time| time.timestamp())
 }
 
-/// The content of the first item of `der`, and what follows it; `None` if the item has another tag than `tag`.
+/// The content of the first item of `der`, and the rest of `der`; `None` if the item has another tag than `tag`.
 #[must_use]
 pub fn value(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (found, content, rest) = item(der)?;
     (found == tag).then_some((content, rest))
 }
 
-/// Tag and content of the first item of `der`, and what follows it; `None` if there is no whole item.
+/// Tag and content of the first item of `der`, and the rest of `der`; `None` if there is no whole item.
 #[must_use]
 pub fn item(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, der) = der.split_first()?;

@@ -1,4 +1,4 @@
-//! What the API client sends, and what it makes of answers.
+//! The requests of the API client, and its reactions to responses.
 
 #![expect(clippy::unwrap_used, reason = "a test fails where its helper does")]
 

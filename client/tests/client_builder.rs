@@ -1,4 +1,4 @@
-//! What the clients of all identities share, and what each has of its own.
+//! The parts that the clients of all identities share, and the parts of each.
 
 #![expect(clippy::unwrap_used, reason = "a test fails where its helper does")]
 
@@ -122,7 +122,7 @@ async fn a_write_that_is_held_on_the_way_is_given_up_when_the_fence_closes_and_n
     assert_eq!(*seen.lock().unwrap(), ["PATCH"]);
 }
 
-/// How long so many reads at once take.
+/// Returns the time that so many concurrent reads take.
 async fn duration_of(client: &ApiClient, requests: usize) -> Duration {
     let started = Instant::now();
     let reads = (0..requests).map(|_| async { client.get::<PartialObjectMeta>(&PODS, &key()).await });
@@ -173,8 +173,8 @@ impl ClientProvider for Agents {
     }
 }
 
-/// The names are those of upstream's clients: `CreateControllerContext` and `Run` in `cmd/kube-controller-manager/app`, and
-/// `NewControllerManagerOptions` for the manager's own. The probe has no counterpart there.
+/// The names come from upstream's clients: `CreateControllerContext` and `Run` in `cmd/kube-controller-manager/app`,
+/// and `NewControllerManagerOptions` for the manager's own. The probe has no counterpart there.
 #[tokio::test]
 async fn the_shared_clients_have_upstreams_user_agents() {
     let seen = Seen::default();

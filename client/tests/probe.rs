@@ -1,4 +1,4 @@
-//! What is said about an API server that cannot be used, against real sockets on this machine.
+//! Errors about an API server that cannot be used, against real sockets on this machine.
 
 #![expect(clippy::unwrap_used, reason = "a test fails where its helper does")]
 

@@ -155,7 +155,7 @@ async fn a_stream_that_is_reset_makes_nobody_wait_for_the_request_after_it() {
     tokio::pin!(hanging);
     assert!(futures::poll!(&mut hanging).is_pending());
     let next = get("next");
-    // Far below the ten seconds for which a request would wait for the one that connects.
+    // Far below the ten seconds for which a request would wait for the connecting request.
     let answered = tokio::time::timeout(Duration::from_secs(8), futures::future::select(hanging, Box::pin(next))).await;
     assert!(matches!(answered, Ok(Either::Right((Ok(_), _)))));
     assert_eq!(server.connections(), 1);

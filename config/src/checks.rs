@@ -4,12 +4,12 @@ use crate::did_you_mean::nearest;
 use crate::duration::GoDuration;
 use crate::value::Value;
 
-/// Refuses zero and what is below it; values without a sign pass.
+/// Refuses zero and numbers below it. Values of other types pass.
 pub fn positive(value: &Value) -> Result<(), String> {
     refuse_unless(at_least(value, true), "must be greater than zero")
 }
 
-/// Refuses what is below zero; values without a sign pass.
+/// Refuses numbers below zero. Values of other types pass.
 pub fn not_negative(value: &Value) -> Result<(), String> {
     refuse_unless(at_least(value, false), "must not be negative")
 }
@@ -36,7 +36,7 @@ pub fn between(value: &Value, least: i64, most: i64) -> Result<(), String> {
     if fits { Ok(()) } else { Err(format!("must be between {least} and {most}")) }
 }
 
-/// Refuses a string, or an item of a list, that is none of `known`. The empty string may be among them.
+/// Refuses a string, or an item of a list, that is not in `known`. The empty string may be in it.
 pub fn one_of(value: &Value, known: &[&str]) -> Result<(), String> {
     let strange = items(value).iter().find(|item| !known.contains(&item.as_str()));
     let Some(strange) = strange else { return Ok(()) };

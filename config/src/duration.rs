@@ -13,10 +13,10 @@ const SECOND: i64 = 1_000 * MILLISECOND;
 const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 
-/// A signed number of nanoseconds, read and written as Go's `time.Duration` is: `12h0m0s`, `1m30s`, `500ms`.
+/// A signed number of nanoseconds in the form of Go's `time.Duration`: `12h0m0s`, `1m30s`, `500ms`.
 ///
-/// Reading takes what `time.ParseDuration` takes, and writing gives what `Duration.String` gives, so a value that was
-/// printed by upstream and one printed here are equal as text.
+/// Parsing accepts the same text as `time.ParseDuration`, and output is equal to `Duration.String`. Therefore a value
+/// printed by upstream and by this program is the same text.
 ///
 /// ```
 /// use kcm_config::GoDuration;
@@ -62,7 +62,7 @@ impl GoDuration {
         self.0
     }
 
-    /// The time to wait: a negative duration waits for nothing, as with Go's timers.
+    /// Returns the time to wait: none for a negative duration, as with Go's timers.
     #[must_use]
     pub fn unsigned(self) -> Duration {
         Duration::from_nanos(u64::try_from(self.0).unwrap_or(0))

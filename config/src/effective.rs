@@ -32,20 +32,20 @@ pub enum AccessError {
     /// No row has this flag.
     #[error("no setting has the flag --{flag}")]
     UnknownFlag {
-        /// The requested flag.
+        /// The requested flag, without dashes.
         flag: String,
     },
-    /// The row is of another type than it was asked for.
+    /// The row has another type than the requested type.
     #[error("--{flag} is a {kind}, and was asked for as {asked}")]
     WrongType {
-        /// The requested flag.
+        /// The requested flag, without dashes.
         flag: &'static str,
         /// The type of the setting.
         kind: &'static str,
         /// The requested Rust type.
         asked: &'static str,
     },
-    /// The value does not fit the type that was asked for.
+    /// The value does not fit the requested type.
     #[error("cannot read {setting}")]
     Unreadable {
         /// The flag or the path of the setting.
@@ -76,11 +76,11 @@ impl Effective {
         Self { table, entries: Arc::new(merged.entries), tree: Arc::new(merged.tree), gates, warnings, operands }
     }
 
-    /// The value of a setting, by its flag (without dashes) or, where only a file can set it, its path.
+    /// Returns the value of a setting by its flag (without dashes) or, if only a file can set it, by its path.
     ///
     /// # Errors
     ///
-    /// When no row has the flag, or the row is of another type.
+    /// If no row has the flag, or the row has another type.
     pub fn get<T: FromValue>(&self, flag: &str) -> Result<T, AccessError> {
         let row = self.table.find(flag).ok_or_else(|| AccessError::UnknownFlag { flag: flag.to_owned() })?;
         let (kind, asked) = (row.kind().name(), std::any::type_name::<T>());
@@ -105,7 +105,7 @@ impl Effective {
         self.table.rows()
     }
 
-    /// The value of a setting as data.
+    /// Returns the value of a setting as data.
     #[must_use]
     pub fn value(&self, flag: &str) -> Option<&Value> {
         self.entries.get(flag).map(|entry| &entry.value)
@@ -127,13 +127,13 @@ impl Effective {
         read.map_err(|source| AccessError::Section { section: section.to_owned(), source: Box::new(source) })
     }
 
-    /// Whether a gate is on.
+    /// Returns `true` if the gate is on.
     #[must_use]
     pub fn enabled(&self, gate: &Gate) -> bool {
         self.gates.enabled(gate)
     }
 
-    /// The feature gates.
+    /// Returns the state of the feature gates.
     #[must_use]
     pub fn gates(&self) -> &Gates {
         &self.gates

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use crate::gate::GateStage;
 
-/// A position in a file, both counted from one.
+/// A position in a file. Lines and columns are counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
-    /// The line.
+    /// Number of the line, from 1.
     pub line: usize,
     /// The column, in characters.
     pub column: usize,
@@ -23,13 +23,13 @@ impl fmt::Display for Position {
 /// The origin of a value or of an error.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Origin {
-    /// The table itself.
+    /// The default in the table.
     Default,
-    /// The configuration file.
+    /// The configuration file that `--config` names.
     File {
-        /// The path as it was given.
+        /// Path of the file, as it was given.
         path: PathBuf,
-        /// The position; none for the file as a whole.
+        /// The position; `None` for the whole file.
         at: Option<Position>,
     },
     /// An environment variable, by its name.
@@ -53,9 +53,9 @@ impl fmt::Display for Origin {
 /// One configuration error: its origin and its problem.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct ConfigError {
-    /// The origin.
+    /// Source of the wrong setting.
     pub origin: Origin,
-    /// The problem.
+    /// The problem that was found.
     pub problem: Problem,
 }
 
@@ -100,19 +100,19 @@ pub enum Problem {
     },
     /// Upstream has removed this flag.
     RemovedFlag {
-        /// What to do instead.
+        /// The setting to use instead.
         advice: &'static str,
     },
     /// No setting has this one-letter flag.
     UnknownShorthand {
-        /// The letter.
+        /// The letter after the dash.
         letter: char,
         /// The nearest long flag.
         nearest: Option<String>,
     },
     /// A flag without its value at the end of the command line.
     MissingValue {
-        /// What the value must look like.
+        /// Description of a valid value.
         expected: String,
     },
     /// An argument that is neither a flag nor the value of one.
@@ -131,7 +131,7 @@ pub enum Problem {
     UnknownKey {
         /// The key as it was written.
         key: String,
-        /// The dotted path of the section that it stands in; empty at the top.
+        /// Dotted path of the section of the key; empty at the top.
         section: String,
         /// The known key of that section that is spelled most like it.
         nearest: Option<String>,
@@ -140,32 +140,32 @@ pub enum Problem {
     DuplicateKey {
         /// The key as it was written the second time.
         key: String,
-        /// Where it stands first.
+        /// Position of the first one.
         first: Position,
     },
     /// A value of the wrong type.
     WrongType {
         /// The setting: its flag or its key.
         setting: String,
-        /// What was given.
+        /// The value that was given.
         given: String,
-        /// What the value must look like.
+        /// Description of a valid value.
         expected: String,
     },
     /// The validation of the setting rejects the value.
     Refused {
-        /// The setting's flag.
+        /// Flag of the setting that refuses the value.
         setting: String,
-        /// What was given.
+        /// The value that was given.
         given: String,
         /// The end of the sentence "the value …".
         reason: String,
     },
     /// `apiVersion` or `kind` is missing or wrong.
     WrongHeader {
-        /// Which of the two.
+        /// `apiVersion` or `kind`, whichever is wrong.
         key: &'static str,
-        /// What was given, if anything.
+        /// The value that was given, if any.
         given: Option<String>,
         /// The only accepted value.
         expected: &'static str,
@@ -182,7 +182,7 @@ pub enum Problem {
     },
     /// The file has more errors than are reported.
     MoreErrors {
-        /// How many.
+        /// Number of further errors.
         count: usize,
     },
     /// The file uses a feature of YAML that is not supported.
@@ -199,14 +199,14 @@ pub enum Problem {
     },
     /// The feature gate was not there yet in the version of Kubernetes that is emulated.
     GateTooNew {
-        /// The gate.
+        /// Name of the feature gate.
         gate: String,
-        /// The version.
+        /// The emulated version of Kubernetes.
         version: String,
     },
     /// The feature gate is on, and requires others that are off.
     GateRequires {
-        /// The gate.
+        /// Name of the feature gate.
         gate: String,
         /// Those that are off.
         off: Vec<String>,
@@ -215,14 +215,14 @@ pub enum Problem {
     MixedGatePrefixes,
     /// The component before the name of a feature gate is not this one.
     UnknownGateComponent {
-        /// The component.
+        /// The component before the gate's name.
         component: String,
     },
     /// The feature gate is locked to its default.
     LockedGate {
-        /// The gate.
+        /// Name of the feature gate.
         gate: String,
-        /// What it is locked to.
+        /// The value that the gate is locked to.
         locked_to: bool,
     },
 }
@@ -298,38 +298,38 @@ impl fmt::Display for Problem {
     }
 }
 
-/// A configuration warning.
+/// A problem of the configuration that does not stop the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Warning {
     /// A deprecated setting was given.
     Deprecated {
-        /// The origin.
+        /// Source of the deprecated setting.
         origin: Origin,
-        /// The flag.
+        /// The flag that is deprecated.
         flag: &'static str,
-        /// The replacement.
+        /// The setting to use instead.
         advice: &'static str,
     },
     /// A feature gate that will be removed was set.
     OldGate {
-        /// The origin.
+        /// Source of the feature gate's value.
         origin: Origin,
-        /// The gate.
+        /// Name of the feature gate.
         gate: String,
         /// Its stage: generally available, or deprecated.
         stage: GateStage,
     },
     /// A feature gate was set that upstream's kube-controller-manager reads, and that nothing here reads.
     GateWithoutEffect {
-        /// The origin.
+        /// Source of the feature gate's value.
         origin: Origin,
-        /// The gate.
+        /// Name of the feature gate.
         gate: String,
     },
     /// An unknown variable with the prefix of settings resembles no known one.
     IgnoredVariable {
-        /// The variable.
+        /// Name of the environment variable.
         name: String,
     },
 }
@@ -361,7 +361,7 @@ pub(crate) fn excerpt(given: &str) -> String {
     }
 }
 
-/// A name as it was given, cut to the length of an error line, with escapes for what would break the line.
+/// Cuts a given name to the length of an error line, and escapes characters that would break the line.
 fn cut(given: &str) -> String {
     let quoted = excerpt(given);
     if given.contains(char::is_control) || given.chars().count() > LONGEST { quoted } else { given.to_owned() }

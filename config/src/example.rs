@@ -35,7 +35,7 @@ impl Table {
     }
 }
 
-/// What a setting does, and where else it may be given.
+/// Explains a setting, its flag and its type.
 fn explanation(row: &Row) -> String {
     let deprecated = row.deprecated.map(|advice| format!(" Deprecated: {advice}.")).unwrap_or_default();
     let flag = row.flag().map_or_else(|| "no flag".to_owned(), |flag| format!("--{flag}"));

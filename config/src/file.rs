@@ -27,7 +27,7 @@ pub struct FileKind {
 }
 
 impl FileKind {
-    /// The configuration file.
+    /// Header of the configuration file.
     pub(crate) const CONFIGURATION: Self = Self { api_versions: &[API_VERSION], kind: KIND };
 }
 
@@ -258,7 +258,7 @@ fn json_number(text: &str) -> Option<&str> {
     serde_json::from_str::<serde_json::Number>(text).is_ok().then_some(text)
 }
 
-/// The expected form of a value in a file, where types are stricter than in flags.
+/// Describes the form of a value in a file if types are stricter there than in flags.
 fn expected(kind: Kind) -> &'static str {
     match kind {
         Kind::String => "a string (quoted if it looks like another type)",

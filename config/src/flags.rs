@@ -1,8 +1,8 @@
 //! The parser of the command line, compatible with pflag.
 //!
-//! A parser of its own, because libraries stop at the first error, while all are reported here, and pflag's grammar
-//! differs in what manifests rely on (`--controllers -foo` takes its value from the next argument whatever that begins
-//! with; `_` stands for `-`; a boolean takes a value only behind `=`).
+//! A parser of its own, because libraries stop at the first error, while all are reported here, and manifests rely on
+//! pflag's grammar (`--controllers -foo` takes its value from the next argument, even if that begins with a dash; `_`
+//! stands for `-`; a boolean takes a value only after `=`).
 
 use std::ffi::OsString;
 
@@ -19,16 +19,16 @@ pub(crate) struct CommandLine {
     pub(crate) reading: Reading,
     pub(crate) asks_for_help: bool,
     pub(crate) asks_for_version: Option<VersionRequest>,
-    /// Positional arguments; empty where the command takes none.
+    /// Positional arguments; empty if the command takes none.
     pub(crate) operands: Vec<String>,
 }
 
-/// How `--version` asks for the version.
+/// Form of the output of `--version`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VersionRequest {
     /// `--version`: as a sentence.
     Short,
-    /// `--version=raw`: with everything that is known of the build.
+    /// `--version=raw`: with all facts of the build.
     Raw,
 }
 
@@ -58,7 +58,7 @@ struct Scan<'a> {
     rest: &'a [OsString],
     line: CommandLine,
     takes_operands: bool,
-    /// The boolean flag just parsed without a value, of which the next word may be meant as the value.
+    /// The boolean flag before the next word, which may be meant as its value.
     bare_boolean: Option<String>,
 }
 

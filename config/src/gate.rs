@@ -1,13 +1,13 @@
-//! One feature gate.
+//! A feature gate and its stages.
 
 /// One feature gate as a row of data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gate {
-    /// Upstream's name.
+    /// Name of the gate, as upstream.
     pub name: &'static str,
     /// Whether it is on by default.
     pub default: bool,
-    /// Its stage.
+    /// Maturity of the feature: alpha to generally available.
     pub stage: GateStage,
     /// Whether it is locked to its default (upstream's `LockToDefault`).
     pub locked: bool,
@@ -27,7 +27,7 @@ pub enum GateStage {
 }
 
 impl GateStage {
-    /// The stage as upstream's metrics name it; that of a gate that is generally available is empty.
+    /// Returns the stage as upstream's metrics name it. It is empty for a gate that is generally available.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {

@@ -1,7 +1,7 @@
 //! The help: every flag with its type, its help and its default, under the heading of its section.
 //!
 //! # Upstream
-//! The layout is that of pflag, so that what reads one help reads the other.
+//! The layout is pflag's, so that the same programs can read both.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,15 +9,15 @@ use std::fmt::Write as _;
 use crate::row::Row;
 use crate::value::Kind;
 
-/// The sections that stand before those of controllers, and after them. Those of controllers are sorted by name.
+/// The sections before the sections of controllers, and after them. Sections of controllers are sorted by name.
 const FIRST: [&str; 6] =
     ["Debugging", "Leader-migration", "Generic", "Secure serving", "Authentication", "Authorization"];
 const LAST: [&str; 4] = ["Metrics", "Logs", "Misc", GLOBAL];
 const GLOBAL: &str = "Global";
 
-/// The narrowest column of text; where a terminal leaves less, the text begins on a line of its own.
+/// The narrowest column of text. If the terminal is narrower, the text begins on a line of its own.
 const NARROWEST: usize = 30;
-/// Where text begins that has a line of its own.
+/// Indentation of text on a line of its own.
 const INDENT: usize = 10;
 
 /// Renders the flags of `rows`, without those that are deprecated, and `--help` and `--version`.
@@ -52,7 +52,7 @@ pub(crate) fn render(rows: &[Row], width: Option<usize>) -> String {
     help
 }
 
-/// Where a section stands among the others.
+/// Returns the sort key of a section.
 fn place(section: &str) -> (usize, &str) {
     let first = FIRST.iter().position(|known| *known == section);
     let last = LAST.iter().position(|known| *known == section).map(|position| FIRST.len() + 1 + position);

@@ -25,7 +25,7 @@ impl Section {
         exact.or_else(|| self.0.iter().find(|(key, _)| lower_camel(key) == given)).map(|(key, meaning)| (*key, meaning))
     }
 
-    /// Every accepted spelling.
+    /// Every spelling that a file may use.
     pub(crate) fn spellings(&self) -> Vec<String> {
         self.0.keys().flat_map(|key| [(*key).to_owned(), lower_camel(key)]).collect()
     }
@@ -140,7 +140,7 @@ mod tests {
             let names: Vec<&'static str> = names.into_iter().map(|name| &*name.leak()).collect();
             let mut section = Section::default();
             for (row, name) in names.iter().enumerate() {
-                // Names that share a spelling are refused, and then only the first is there.
+                // Rows with equal spellings are refused, so that the section has only the first.
                 if section.insert(KeyPath::whole(name), row).is_ok() {
                     for spelling in [(*name).to_owned(), lower_camel(name)] {
                         prop_assert!(matches!(section.find(&spelling), Some((key, Key::Setting(found))) if key == *name && *found == row));

@@ -1,8 +1,8 @@
 //! Settings as rows of data: flags, environment variables, configuration file, help and documentation.
 //!
-//! A setting is one [`Row`]: its flag, section, type, default, key in the configuration file, help and validation. A
-//! [`Table`] of rows is the only thing that the command line, the environment, the file, the help and the documentation
-//! are made from, so a setting that a plugin adds has all of them.
+//! A setting is one [`Row`]: its flag, section, type, default, key in the configuration file, help and validation. The
+//! command line, the environment, the file, the help and the documentation all follow from a [`Table`] of rows, so that
+//! a plugin's setting has all of them.
 //!
 //! ```text
 //! rows ──▶ Table ──▶ help()                    help
@@ -82,7 +82,7 @@ mod table_error;
 mod value;
 mod yaml;
 
-/// The version of Kubernetes whose kube-controller-manager the flags, gates and defaults are those of.
+/// The Kubernetes version whose flags, gates and defaults are implemented.
 pub const KUBERNETES_VERSION: &str = "1.36.3";
 
 pub use did_you_mean::nearest;

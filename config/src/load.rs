@@ -39,11 +39,11 @@ type ReadFile = dyn Fn(&Path) -> io::Result<Vec<u8>> + Send + Sync;
 /// The result of loading.
 #[derive(Debug)]
 pub enum Outcome {
-    /// The help is requested: print that of [`Table::help`].
+    /// The help is requested. Print [`Table::help`].
     Help,
     /// The version is requested, on a command line that has no mistakes.
     Version(VersionRequest),
-    /// The effective settings.
+    /// The effective settings of all sources.
     Settings(Box<Effective>),
 }
 
@@ -53,7 +53,7 @@ impl Sources {
         Self::default().arguments(arguments).variables(std::env::vars_os()).reader(read_file)
     }
 
-    /// Adds arguments.
+    /// Adds arguments of the command line.
     #[must_use]
     pub fn arguments(mut self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.arguments.extend(arguments.into_iter().map(Into::into));
@@ -67,7 +67,7 @@ impl Sources {
         self
     }
 
-    /// Adds variables.
+    /// Adds variables of the environment.
     #[must_use]
     pub fn variables(
         mut self,
@@ -84,7 +84,7 @@ impl Sources {
         self
     }
 
-    /// Has one file, for tests.
+    /// Adds a file in memory, for tests.
     #[must_use]
     pub fn file(self, path: impl Into<PathBuf>, bytes: impl Into<Vec<u8>>) -> Self {
         let (path, bytes) = (path.into(), bytes.into());
@@ -93,7 +93,7 @@ impl Sources {
 }
 
 impl Effective {
-    /// Loads the same settings again, as [`Table::load`].
+    /// Loads the same settings again, like [`Table::load`].
     ///
     /// # Errors
     ///
@@ -106,7 +106,7 @@ impl Effective {
 impl Table {
     /// Reads, validates and merges the sources: defaults < file < environment < flags.
     ///
-    /// The file is the one that `--config` or its variable names, if the table has that row. A value that a stronger
+    /// `--config` or its variable names the file, if the table has that row. A value that a stronger
     /// source overrides must be valid too.
     ///
     /// # Errors
@@ -148,8 +148,8 @@ impl Table {
         Ok(Outcome::Settings(Box::new(Effective::new(self.clone(), merged, gates, warnings, line.operands))))
     }
 
-    /// Reads and validates a file of another kind, whose keys are the rows of this table, as strictly as the configuration
-    /// file. `named_by` is the origin of its path.
+    /// Reads and validates a file of another kind as strictly as the configuration file. The rows of this table are its
+    /// keys. `named_by` is the origin of its path.
     ///
     /// # Errors
     ///
@@ -234,7 +234,7 @@ impl Table {
     }
 }
 
-/// The version of Kubernetes to behave as, by the strongest of these layers that names one.
+/// Returns the version of Kubernetes to emulate, from the strongest of these layers that names a version.
 fn emulated(layers: [&Layer; 3]) -> Result<Versions, Vec<ConfigError>> {
     let entries = [generic::EMULATED_VERSION, generic::MIN_COMPATIBILITY_VERSION]
         .map(|flag| layers.iter().find_map(|layer| layer.get_key_value(flag)));

@@ -26,7 +26,7 @@ pub(crate) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What to do about a file that cannot be read, as the end of a sentence.
+/// Returns the remedy for a file that cannot be read, as the end of a sentence.
 pub(crate) fn remedy(error: &io::Error) -> &'static str {
     #[allow(clippy::wildcard_enum_match_arm, reason = "the enum is not exhaustive")]
     match error.kind() {

@@ -1,6 +1,6 @@
-//! Flags that upstream once had, and what to do instead.
+//! Flags that upstream once had, and their replacements.
 
-/// What to do instead of a flag (without dashes) that upstream has removed.
+/// Returns the replacement of a flag (without dashes) that upstream has removed.
 pub(crate) fn advice(flag: &str) -> Option<&'static str> {
     REMOVED.iter().find(|(removed, _)| *removed == flag).map(|(_, advice)| *advice)
 }

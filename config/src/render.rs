@@ -12,7 +12,8 @@ use crate::row::{Row, printable};
 use crate::value::Value;
 
 impl Effective {
-    /// Every setting with its value and its origin, aligned, sorted by name. A setting without effect says so.
+    /// Returns every setting with its value and its origin, aligned, sorted by name. Settings without effect are
+    /// labelled.
     #[must_use]
     pub fn render(&self) -> String {
         let lines: Vec<[String; 3]> = self
@@ -28,15 +29,15 @@ impl Effective {
         lines.iter().map(aligned).collect()
     }
 
-    /// The settings as a configuration file. Loading it gives the same values; what has no key in the file is not in
-    /// it.
+    /// Returns the settings as a configuration file. Loading it gives the same values. Settings without a key are left
+    /// out.
     #[must_use]
     pub fn render_yaml(&self) -> String {
         self.yaml_file(|_, _| String::new())
     }
 
-    /// The settings as a configuration file, each with its origin as a comment. What has no key in the file follows as
-    /// comments.
+    /// Returns the settings as a configuration file, each with its origin as a comment. Settings without a key follow
+    /// as comments.
     #[must_use]
     pub fn render_yaml_with_origins(&self) -> String {
         let comment =
@@ -133,7 +134,7 @@ fn indented(value: &serde_json::Value) -> String {
     format!("{value:#}\n")
 }
 
-/// Text that does not end the comment that it stands in.
+/// Escapes text so that it does not end its comment.
 fn in_a_comment(text: &str) -> String {
     text.replace(|character: char| character.is_control() || matches!(character, '\u{2028}' | '\u{2029}'), "?")
 }
@@ -189,7 +190,7 @@ fn map(pairs: &BTreeMap<String, String>) -> String {
     format!("{{{}}}", pairs.join(", "))
 }
 
-/// Text in double quotes, with every character escaped that some YAML reader does not take as it is.
+/// Quotes text, and escapes every character that some YAML reader would change.
 fn quoted(text: &str) -> String {
     let escaped = text.chars().map(|c| match c {
         '"' | '\\' => format!("\\{c}"),

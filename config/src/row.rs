@@ -12,7 +12,7 @@ pub const VARIABLE_PREFIX: &str = "KCM_";
 
 /// One setting: the data of its flag, its variable, its key in the file and its documentation.
 ///
-/// Rows are constants that live with what they configure; a controller of another crate brings its own.
+/// Rows are constants in the module that they configure. A controller of another crate has its own rows.
 ///
 /// ```
 /// use kcm_config::{Initial, Row};
@@ -26,15 +26,15 @@ pub const VARIABLE_PREFIX: &str = "KCM_";
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Row {
-    /// The flag, without dashes: upstream's name where upstream has it. The path, if only a file can set it.
+    /// The flag, without dashes: upstream's name if upstream has it. The path, if only a file can set it.
     pub name: &'static str,
-    /// The one-letter flag.
+    /// The one-letter form of the flag.
     pub short: Option<char>,
     /// The heading in the help, without the word "flags".
     pub section: &'static str,
     /// The default, and with it the type.
     pub initial: Initial,
-    /// The key in the file; none for what is only a flag and a variable.
+    /// Key in the file; `None` if the setting is only a flag and a variable.
     pub path: Option<KeyPath>,
     /// The help. The default is appended when it is printed.
     pub help: Help,
@@ -42,7 +42,7 @@ pub struct Row {
     pub deprecated: Option<&'static str>,
     /// The validation of values beyond their type.
     pub check: Option<Check>,
-    /// Whether what reads the setting applies a new value while the program runs.
+    /// Whether a new value is applied while the program runs.
     pub is_reloaded: bool,
     /// Whether nothing in the program acts on the setting yet.
     pub is_without_effect: bool,
@@ -84,7 +84,7 @@ impl fmt::Display for KeyPath {
 /// The help of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Help {
-    /// A text of its own.
+    /// A text for this setting alone.
     Text(&'static str),
     /// The sentence that all numbers of workers share, for these objects (a plural noun).
     Workers(&'static str),
@@ -117,25 +117,25 @@ pub type Check = fn(&Value) -> Result<(), String>;
 /// The default of a setting.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Initial {
-    /// For [`Kind::Bool`].
+    /// Default of type [`Kind::Bool`].
     Bool(bool),
-    /// For [`Kind::Int32`].
+    /// Default of type [`Kind::Int32`].
     Int32(i32),
-    /// For [`Kind::Int`].
+    /// Default of type [`Kind::Int`].
     Int(i64),
-    /// For [`Kind::Float32`].
+    /// Default of type [`Kind::Float32`].
     Float32(f32),
-    /// For [`Kind::Float64`].
+    /// Default of type [`Kind::Float64`].
     Float64(f64),
-    /// For [`Kind::Duration`].
+    /// Default of type [`Kind::Duration`].
     Duration(GoDuration),
-    /// For [`Kind::String`].
+    /// Default of type [`Kind::String`].
     String(&'static str),
-    /// For [`Kind::Strings`].
+    /// Default of type [`Kind::Strings`].
     Strings(&'static [&'static str]),
-    /// For [`Kind::Int32s`].
+    /// Default of type [`Kind::Int32s`].
     Int32s(&'static [i32]),
-    /// For [`Kind::Ip`].
+    /// Default of type [`Kind::Ip`].
     Ip(IpAddr),
     /// For [`Kind::Map`]: no pairs.
     Map,
@@ -143,15 +143,15 @@ pub enum Initial {
     CertKeys,
     /// For [`Kind::Quantity`]: a quantity.
     Quantity(&'static str),
-    /// For [`Kind::Level`].
+    /// Default of type [`Kind::Level`].
     Level(i32),
     /// For [`Kind::ModuleLevels`]: no module differs.
     ModuleLevels,
     /// For [`Kind::FeatureGates`]: no gate differs from its own default.
     FeatureGates,
-    /// For [`Kind::Objects`].
+    /// Default of type [`Kind::Objects`].
     Objects {
-        /// The fields of an item; one that is left out is empty.
+        /// The fields of an item. A missing field is empty.
         fields: &'static [&'static str],
         /// The values of the fields, of each item.
         items: &'static [&'static [&'static str]],
@@ -187,7 +187,7 @@ impl Initial {
     ///
     /// # Panics
     ///
-    /// When the default of a quantity is no quantity.
+    /// If the default of a quantity is not a quantity.
     #[must_use]
     pub fn value(self) -> Value {
         match self {
@@ -233,7 +233,7 @@ impl Row {
         }
     }
 
-    /// A setting that only a file can set: its path, its section in the documentation, and its default.
+    /// Declares a setting that only a file can set: its path, its section in the documentation, and its default.
     #[must_use]
     pub const fn in_file(path: &'static str, section: &'static str, initial: Initial) -> Self {
         Self::new(path, section, initial).path(path)
@@ -253,7 +253,7 @@ impl Row {
         self
     }
 
-    /// Sets the help.
+    /// Sets the help of the flag.
     #[must_use]
     pub const fn help(mut self, help: &'static str) -> Self {
         self.help = Help::Text(help);
@@ -281,22 +281,21 @@ impl Row {
         self
     }
 
-    /// Adds a validation.
+    /// Adds a validation of the value.
     #[must_use]
     pub const fn check(mut self, check: Check) -> Self {
         self.check = Some(check);
         self
     }
 
-    /// Says that a new value is applied while the program runs, as that of a number of workers.
+    /// Applies a new value while the program runs, such as a new number of workers.
     #[must_use]
     pub const fn reloaded(mut self) -> Self {
         self.is_reloaded = true;
         self
     }
 
-    /// Says that nothing in the program acts on the setting yet. Help and documentation then say so, and giving it is
-    /// warned of.
+    /// Declares that the setting has no effect yet. Help and documentation say so, and setting it logs a warning.
     #[must_use]
     pub const fn without_effect(mut self) -> Self {
         self.is_without_effect = true;
@@ -309,26 +308,27 @@ impl Row {
         self.initial.kind()
     }
 
-    /// The flag, without dashes; none for a setting that only a file can set.
+    /// Returns the flag, without dashes, or `None` if only a file can set it.
     #[must_use]
     pub fn flag(&self) -> Option<&'static str> {
         (!self.path.is_some_and(|path| path.is(self.name))).then_some(self.name)
     }
 
-    /// The setting as people name it: the flag with its dashes, or the path.
+    /// Returns the name for users: the flag with its dashes, or the path.
     #[must_use]
     pub fn label(&self) -> String {
         self.flag().map_or_else(|| self.name.to_owned(), |flag| format!("--{flag}"))
     }
 
-    /// The environment variable: `KCM_KUBE_API_QPS` for `kube-api-qps`. None for a setting that only a file can set.
+    /// Returns the environment variable: `KCM_KUBE_API_QPS` for `kube-api-qps`. Returns `None` if only a file can set
+    /// it.
     #[must_use]
     pub fn variable(&self) -> Option<String> {
         let flag = self.flag()?;
         Some(format!("{}{}", VARIABLE_PREFIX, flag.replace('-', "_").to_ascii_uppercase()))
     }
 
-    /// The help text with the default behind it, as it is printed.
+    /// Returns the help text, followed by the default.
     #[must_use]
     pub fn described(&self) -> String {
         format!("{}{} (default {})", self.help, self.suffix(), printable(&self.initial.value()))

@@ -25,7 +25,7 @@ pub struct Section {
     file: &'static str,
 }
 
-/// A setting whose values have the type `T`: its [`Row`], and the key by which it is read.
+/// A setting with values of type `T`: its [`Row`], and the key for reading it.
 ///
 /// The row becomes a flag by being listed in the settings of a controller's descriptor.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub struct Setting<T> {
     value: PhantomData<fn() -> T>,
 }
 
-/// Marks a number of workers: a whole number of at least 1, applied while the program runs.
+/// Type of a number of workers: a whole number of at least 1, applied while the program runs.
 #[derive(Debug, Clone, Copy)]
 pub enum Workers {}
 
@@ -63,12 +63,12 @@ impl Section {
         Setting { row: row.workers_help(objects).check(checks::positive).reloaded(), value }
     }
 
-    /// A boolean.
+    /// Declares a setting that is a boolean.
     pub const fn bool(&self, flag: &'static str, key: &'static str, default: bool) -> Setting<bool> {
         self.setting(flag, key, Initial::Bool(default))
     }
 
-    /// A whole number.
+    /// Declares a setting that is a whole number.
     pub const fn int32(&self, flag: &'static str, key: &'static str, default: i32) -> Setting<i32> {
         self.setting(flag, key, Initial::Int32(default))
     }
@@ -83,7 +83,7 @@ impl Section {
         self.setting(flag, key, Initial::Duration(default))
     }
 
-    /// A text.
+    /// Declares a setting that is a string.
     pub const fn string(&self, flag: &'static str, key: &'static str, default: &'static str) -> Setting<String> {
         self.setting(flag, key, Initial::String(default))
     }
@@ -98,8 +98,8 @@ impl Section {
         self.setting(flag, key, Initial::Strings(default))
     }
 
-    /// A list of objects that only a file can set, by its whole path: `fields` are the keys of an object, `items` their
-    /// values in each object of the default.
+    /// Declares a list of objects that only a file can set, by its whole path. `fields` are the keys of an object,
+    /// `items` the values in each object of the default.
     pub const fn objects<T>(
         &self,
         path: &'static str,
@@ -111,7 +111,7 @@ impl Section {
 }
 
 impl<T> Setting<T> {
-    /// Sets the help.
+    /// Sets the help of the flag.
     pub const fn help(self, help: &'static str) -> Self {
         Self { row: self.row.help(help), value: self.value }
     }
@@ -127,7 +127,7 @@ impl<T> Setting<T> {
         self.row
     }
 
-    /// The flag, without dashes; the path of a setting that only a file can set.
+    /// Returns the flag, without dashes, or the path if only a file can set it.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.row.name

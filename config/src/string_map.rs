@@ -13,7 +13,7 @@ pub enum NoStringMap {
     Syntax {
         /// The line, from 1.
         line: usize,
-        /// What is wrong.
+        /// Problem that the parser found.
         problem: String,
     },
     /// The key is not there, or its value is not a map of strings.
@@ -21,10 +21,10 @@ pub enum NoStringMap {
     Shape(String),
 }
 
-/// The map of strings under `key` in a YAML or JSON document.
+/// Returns the map of strings under `key` in a YAML or JSON document.
 ///
 /// # Errors
-/// A document that cannot be read, or without such a map.
+/// If the document is malformed, or has no such map.
 pub fn string_map(bytes: &[u8], key: &str) -> Result<BTreeMap<String, String>, NoStringMap> {
     let document = parse(bytes)
         .map_err(|failure| NoStringMap::Syntax { line: failure.at.line, problem: failure.problem.to_string() })?;

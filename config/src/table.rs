@@ -18,7 +18,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table of these rows, whose gates are [`crate::gates::KNOWN`].
+    /// Makes a table of these rows, with the gates [`crate::gates::KNOWN`].
     ///
     /// # Errors
     ///
@@ -93,7 +93,7 @@ impl Table {
         &self.gates
     }
 
-    /// The row with this flag or, where only a file can set it, this path.
+    /// Returns the row with this flag or, if only a file can set it, this path.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Row> {
         self.rows.iter().find(|row| row.name == name)
@@ -111,8 +111,8 @@ impl Table {
         &self.keys
     }
 
-    /// The help: every flag that is not deprecated, under the headings that upstream prints. Lines are wrapped to `width`
-    /// columns, if there is one.
+    /// Returns the help: every flag that is not deprecated, under the headings that upstream prints. Lines are wrapped
+    /// to `width` columns, if there is one.
     #[must_use]
     pub fn help(&self, width: Option<usize>) -> String {
         help::render(&self.rows, width)

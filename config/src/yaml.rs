@@ -1,4 +1,4 @@
-//! A YAML or JSON document as a tree whose every node knows where it stands.
+//! A YAML or JSON document as a tree whose nodes know their positions.
 
 use granit_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span};
 
@@ -7,10 +7,10 @@ use crate::error::{Position, Problem};
 /// Deeper than any section, and shallow enough for recursion.
 const DEEPEST: usize = 16;
 
-/// What the parser says of text that is nested more deeply than [`DEEPEST`].
+/// The parser's error for text that is nested more deeply than [`DEEPEST`].
 const TOO_DEEP: &str = "recursion limit exceeded";
 
-/// A value and where it begins.
+/// A value and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Node {
     pub(crate) at: Position,
@@ -29,7 +29,7 @@ pub(crate) enum Content {
     Map(Vec<(Scalar, Node)>),
 }
 
-/// A key and where it begins.
+/// A key and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Scalar {
     pub(crate) at: Position,
@@ -175,12 +175,13 @@ fn position(marker: &Marker) -> Position {
     Position { line: marker.line().max(1), column: marker.col() + 1 }
 }
 
-/// Whether plain text means nothing at all.
+/// Returns `true` if plain text means null.
 pub(crate) fn is_null(plain: &str) -> bool {
     matches!(plain, "" | "~" | "null" | "Null" | "NULL")
 }
 
-/// Whether every YAML reader takes plain text for a string: it is no null, number or boolean in YAML 1.1 or 1.2.
+/// Returns `true` if every YAML reader takes plain text for a string: it is not null, a number or a boolean in YAML 1.1
+/// or 1.2.
 pub(crate) fn is_string(plain: &str) -> bool {
     let boolean = ["true", "false", "yes", "no", "on", "off", "y", "n"];
     let digits = plain.trim_start_matches(['-', '+', '.']);

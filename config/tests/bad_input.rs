@@ -1,4 +1,4 @@
-//! No input makes the loader panic, and every refusal is one short line that says what is wrong and where.
+//! No input makes the loader panic, and every refusal is one short line with the problem and its place.
 
 mod support;
 mod targets;
@@ -13,7 +13,7 @@ use support::{FILE, HEADERS, table};
 /// Longer than any line of an error: a given text is cut to 80 characters, each of which an escape may make ten.
 const LONGEST_LINE: usize = 3000;
 
-/// The refusals; none where something is loaded or help is asked for.
+/// Returns the refusals; none if settings are loaded or the help is requested.
 fn refusals(sources: &Sources) -> Vec<ConfigError> {
     table().load(sources).err().map(|errors| errors.0).unwrap_or_default()
 }
@@ -105,7 +105,7 @@ proptest! {
     }
 }
 
-/// A kind of input, and what must hold of it.
+/// A kind of input, and the rules that hold for it.
 type Target = (&'static str, fn(&[u8]));
 
 /// The inputs that fuzzing starts from, with all that it ever found something with.

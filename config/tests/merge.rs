@@ -1,4 +1,4 @@
-//! Defaults < file < environment < flags, and what comes of it.
+//! Defaults < file < environment < flags, and the merged result.
 
 mod support;
 
@@ -175,7 +175,7 @@ fn the_documentation_lists_every_row() {
     }
 }
 
-/// What a random source says about four settings of different types; `None` where it says nothing.
+/// Values of four settings of different types from a random source; `None` if the source does not set it.
 type Said = (Option<i32>, Option<f32>, Option<bool>, Option<Vec<String>>);
 
 const SETTINGS: [&str; 4] = ["kube-api-burst", "kube-api-qps", "leader-elect", "controllers"];

@@ -13,12 +13,13 @@ fn ours() -> BTreeSet<&'static str> {
     include_str!("data/own-flags.tsv").lines().skip(1).filter_map(|line| line.split('\t').nth(1)).collect()
 }
 
-/// The generic rows and those of controllers that are not built yet.
+/// Returns the generic rows, and the rows of controllers that are not built yet.
 fn rows() -> impl Iterator<Item = Row> {
     generic::rows().chain(absent::controllers().flat_map(|controller| controller.rows.iter().copied()))
 }
 
-/// Keys that upstream does not have. It has no key for logs, and only what has one can change while the program runs.
+/// Keys that upstream does not have. It has no key for logs, and only a setting with a key can change while the program
+/// runs.
 const OUR_KEYS: &[&str] = &["Logging.verbosity", "Logging.vmodule"];
 
 /// A tab-separated table by one of its columns.

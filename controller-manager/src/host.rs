@@ -1,4 +1,4 @@
-//! From the words of the command line to what the process does.
+//! Parses the command line and runs it.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::runtime::main_thread::{self, WakeUps};
 use crate::runtime::run;
 use crate::settings::{self, is_default};
 
-/// What the help says after the flags.
+/// Text of the help after the flags.
 const SOURCES: &str = "\
 Every flag is also a variable, KCM_KUBE_API_QPS for --kube-api-qps, and most are a key of the configuration file.
 Flags override variables, and variables the file.";
@@ -48,7 +48,7 @@ impl Default for Host {
 }
 
 impl Host {
-    /// Adds a sub-command.
+    /// Adds a sub-command to the host.
     pub fn subcommand(mut self, subcommand: Subcommand) -> Self {
         self.subcommands.push(subcommand);
         self
@@ -62,7 +62,7 @@ impl Host {
         Self { extensions, ..self }
     }
 
-    /// Does what the command line of this process says, until it is done or a signal ends it.
+    /// Runs the command line of this process until it is done or a signal ends it.
     #[must_use]
     pub fn main(self) -> ExitCode {
         self.execute(std::env::args_os()).into()
@@ -115,7 +115,7 @@ impl Host {
     }
 }
 
-/// The columns of the terminal that output goes to, if any: `COLUMNS`, or what the terminal says.
+/// Returns the width of the terminal that output goes to, if any: `COLUMNS`, or the terminal's own width.
 fn columns() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
     let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
@@ -162,7 +162,7 @@ fn start(registry: Registry, settings: Effective, sources: Sources, extensions: 
     main_thread::run(WakeUps::Moderated, &logs, |stop| run::run(configured, source, &logs, stop))
 }
 
-/// Says that requests are sent as JSON, where the settings ask for something else, as the default does.
+/// Says that requests are sent as JSON, if the settings ask for something else, as the default does.
 fn log_content_type(settings: &Effective) {
     let asked: String = settings.get("kube-api-content-type").unwrap_or_default();
     if !["", "application/json"].contains(&asked.as_str()) {
@@ -174,7 +174,7 @@ fn log_content_type(settings: &Effective) {
     }
 }
 
-/// Both results, or every reason of both.
+/// Returns both results, or the reasons of both errors.
 fn both<A, B>(one: Result<A, Vec<String>>, other: Result<B, Vec<String>>) -> Result<(A, B), Vec<String>> {
     match (one, other) {
         (Ok(one), Ok(other)) => Ok((one, other)),

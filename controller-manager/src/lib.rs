@@ -60,8 +60,8 @@ pub use runtime::https_port::HttpsPort;
 pub use settings::table;
 pub use settings::upstream::{UPSTREAM, UpstreamController, UpstreamStart};
 
-/// Runs the linked controllers as the command line says, until a signal: the `main` of a host without sub-commands of
-/// its own.
+/// Runs the linked controllers with this process's command line until a signal ends it: the `main` of a host without
+/// sub-commands of its own.
 #[must_use]
 pub fn main() -> ExitCode {
     Host::default().main()

@@ -1,4 +1,4 @@
-//! The binary and its API server: what is said of one that cannot be used, and that a fit one is.
+//! The binary with an API server that it can use, and the errors about one that it cannot use.
 
 #![cfg(feature = "builtin")]
 
@@ -38,7 +38,7 @@ async fn a_certificate_of_a_stranger_is_refused_at_once() {
     assert!(server.sandbox.requests().is_empty());
 }
 
-// The ten seconds of patience are real here, once for all: that they are spent, and no more, is the claim.
+// The ten seconds are real time here, in this test only: it claims that the program waits for them, and no longer.
 #[tokio::test]
 async fn a_server_that_may_come_round_is_given_ten_seconds() {
     let nobody = {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 use imports::{Circle, Imports};
 
-/// Package and what it may depend on within the workspace, outside of tests.
+/// Package and the packages that it may depend on within the workspace, outside of tests.
 const ARROWS: &[(&str, &[&str])] = &[
     ("kcm-workqueue", &[]),
     ("kcm-api", &[]),
@@ -66,7 +66,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("kcm-example-website-kube-rs", &["kcm-example-website", "kcm-sandbox-apiserver", "kcm-sandbox-listener"]),
 ];
 
-/// Crates that a layer must not see, whatever the way.
+/// Crates that a layer must not depend on, even indirectly.
 const FORBIDDEN: &[(&str, &[&str])] = &[
     ("kcm-workqueue", &["kube", "k8s-openapi", "hyper", "http", "serde_json"]),
     ("kcm-api", &["tokio", "kube", "hyper", "k8s-openapi"]),
@@ -148,7 +148,7 @@ fn dependencies_are_declared_once_in_the_workspace() {
     }
 }
 
-/// Crates of which two versions are linked, each with the reason why we cannot help it.
+/// Crates that are linked in two versions, each with the reason why we cannot help it.
 const TWICE: &[(&str, &str)] = &[
     ("base64", "k8s-openapi and kube-client disagree until the next k8s-openapi"),
     ("syn", "only at build time: derive macros move to version 3 one by one"),

@@ -56,7 +56,8 @@ fn what_is_no_regular_file_is_refused_in_one_sentence() {
     assert_eq!(refusal(under_a_file), cannot("Not a directory (os error 20) (named by --config): check the path"));
 }
 
-/// A file that no right of this process lets it read: root may read files of any mode, but not what the kernel only takes.
+/// A file that this process can never read: root may read files of any mode, but not a file that the kernel makes
+/// write-only.
 fn file_without_rights(folder: &Folder) -> PathBuf {
     folder.file("kcm.yaml", HEAD);
     let path = folder.path("kcm.yaml");
@@ -130,7 +131,8 @@ fn a_file_full_of_mistakes_reports_the_first_hundred() {
     assert!(refusals[100].ends_with("kcm.yaml: 49900 more errors, not reported one by one"), "{}", refusals[100]);
 }
 
-/// Without room for what a careless reader makes of them: the limit is on addresses, which the program itself uses too.
+/// The limit on addresses leaves no room for the data that a careless reader would make. The program itself uses
+/// addresses too.
 #[test]
 fn no_file_takes_much_memory() {
     const MOST_KIBIBYTES: u32 = 512 * 1024;

@@ -1,4 +1,4 @@
-//! What the binary makes of its command line.
+//! The command line of the binary.
 
 #![cfg(feature = "builtin")]
 
@@ -46,7 +46,7 @@ fn the_help_has_every_flag_under_its_heading() {
          kube-controller-manager config validate FILE [FLAGS]\n       kube-controller-manager config default\n"
     ));
     assert_eq!(manager(&["-h"]).stdout, help.stdout);
-    // A sub-command has flags of its own beside these.
+    // A sub-command has further flags of its own.
     let of_config = manager(&["config", "effective", "--help"]).stdout;
     let (before, own) = of_config.split_once("Config flags:\n\n").expect("it has flags of its own");
     let (own, after) = own.split_once("\n\n").expect("other flags follow");
@@ -54,7 +54,7 @@ fn the_help_has_every_flag_under_its_heading() {
     assert_eq!(format!("{before}{after}"), help.stdout);
 }
 
-/// What `--help` prints to a terminal of so many columns.
+/// Returns the output of `--help` on a terminal of this width.
 fn help_on_a_terminal(columns: u16, variables: &[(&str, &str)]) -> String {
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there must be a terminal");
     grantpt(&terminal).and_then(|()| unlockpt(&terminal)).expect("the terminal is our own");
@@ -258,7 +258,7 @@ fn an_address_without_credentials_is_refused() {
 #[test]
 fn what_upstream_takes_is_taken() {
     for arguments in [
-        // Left out is what is not there in any case.
+        // Controllers that do not exist here are left out.
         &["--controllers=-ephemeral-volume-controller,-nodeipam,*"][..],
         &["--controllers", "-replicaset"],
         // Client-go's default.

@@ -1,4 +1,4 @@
-//! The sub-command `config`.
+//! The sub-command `config` of the binary.
 
 #![cfg(feature = "builtin")]
 
@@ -18,7 +18,7 @@ fn config(arguments: &[&str]) -> Ended {
     run(MANAGER, &[&["config"], arguments].concat())
 }
 
-/// What a `config` command prints that succeeds.
+/// Returns the output of a `config` command that succeeds.
 fn printed(arguments: &[&str]) -> String {
     let ended = config(arguments);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{arguments:?}");
@@ -47,7 +47,7 @@ fn the_printed_defaults_load_again_as_the_defaults() {
     assert_eq!(printed(&["default"]), printed(&["default", "-o", "yaml"]));
 }
 
-/// Where the printed defaults are not what upstream's `/configz` prints, and why.
+/// Differences between the printed defaults and upstream's `/configz`, with the reason.
 const DIFFERENCES: [(&str, &str); 4] = [
     ("/DisruptionController/ConcurrentDisruptionSyncs", "a key of ours; upstream has one worker"),
     ("/Generic/LeaderMigration/controllerLeaders", "an empty list, and null there"),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// Licences under which a dependency may be used. LLVM's exception only adds rights to those of Apache-2.0.
+/// Licences under which a dependency may be used. LLVM's exception only adds rights to Apache-2.0.
 const LICENCES: &[&str] = &[
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
@@ -28,7 +28,7 @@ fn dependencies() -> Vec<(String, String)> {
     rows.map(|(package, licence)| (package.trim_end_matches(" (proc-macro)").to_owned(), licence.to_owned())).collect()
 }
 
-/// Whether an SPDX expression can be met with these licences. `/` is an old form of `OR`.
+/// Returns `true` if an SPDX expression can be met with these licences. `/` is an old form of `OR`.
 fn allows(expression: &str, licences: &[&str]) -> bool {
     let expression = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
     let mut words = expression.split_whitespace().peekable();

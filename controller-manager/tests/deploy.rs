@@ -1,4 +1,4 @@
-//! What deploys the program, in `deploy/`: each file is valid, is applied, and its command line starts the program.
+//! The deployments in `deploy/`: each file is valid, is applied, and its command line starts the program.
 
 #![cfg(feature = "builtin")]
 
@@ -48,7 +48,7 @@ fn starts(arguments: &[String]) {
     assert!(is_expected, "{refusal}");
 }
 
-/// The same arguments with a configuration file that is there, and without a port, which another may have.
+/// The same arguments with an existing configuration file, and without a port, which another process may have bound.
 fn with_file(arguments: Vec<String>, file: &str) -> Vec<String> {
     let is_replaced = |word: &String| word.starts_with("--config=") || word.starts_with("--kubeconfig=");
     let others = arguments.into_iter().filter(|word| !is_replaced(word));
@@ -113,7 +113,7 @@ fn the_image_is_one_binary_without_a_shell_that_runs_as_any_user() {
     let entry = "/usr/local/bin/kube-controller-manager";
     assert!(image.contains(&format!("ENTRYPOINT [\"{entry}\"]").as_str()));
     assert!(image.iter().any(|line| line.starts_with("COPY ") && line.ends_with(entry)));
-    // What the build names is there.
+    // Every file that the build names exists.
     let build = build.join("\n");
     let toolchain = fs::read_to_string(deploy("../rust-toolchain.toml")).expect("the file is there");
     let version = build.split_once("library/rust:").and_then(|(_, rest)| rest.split_once("-alpine")).map(|(it, _)| it);
@@ -126,7 +126,7 @@ fn the_image_is_one_binary_without_a_shell_that_runs_as_any_user() {
     for feature in features.split(',') {
         assert!(package.contains(&format!("\n{feature} = [")), "{feature}");
     }
-    // It is what `cargo shipped` builds.
+    // `cargo shipped` builds it.
     let cargo = fs::read_to_string(deploy("../.cargo/config.toml")).expect("the file is there");
     let shipped = cargo.lines().find_map(|line| line.strip_prefix("shipped = ")).expect("it has the command");
     let words = shipped.split('"').filter(|word| word.starts_with("--config=")).map(|word| &word["--config=".len()..]);
@@ -136,7 +136,7 @@ fn the_image_is_one_binary_without_a_shell_that_runs_as_any_user() {
         assert!(build.contains(&format!("--config \"{configuration}\"")), "{configuration}");
     }
     assert!(build.contains("--locked") && build.contains("--package kcm-controller-manager"), "{build}");
-    // What is copied into the image is what the build leaves, and the build sees all that it reads.
+    // The image copies the output of the build, and the build sees every file that it reads.
     let binary = "/target/shipped/kube-controller-manager";
     assert!(build.contains(&binary[1..]), "{build}");
     assert!(image.iter().any(|line| line.starts_with("COPY --from=build /source") && line.contains(binary)));

@@ -24,7 +24,7 @@ const UNPUBLISHED: [&str; 4] = ["e2e", "xtask", "fuzz", "examples"];
 enum Text {
     /// Comments on `pub` items of published crates, and the pages of their `lib.rs`.
     Public,
-    /// All other comments.
+    /// All comments that are not public.
     Private,
     /// Markdown pages, which include the help of every flag.
     Pages,

@@ -16,7 +16,8 @@ use support::server::Server;
 /// The variable that makes this program the host.
 const IS_HOST: &str = "THIS_IS_THE_HOST";
 
-/// For how long the busy controller lets nothing else run on its thread: longer than the lease that is kept meanwhile.
+/// Time for which the busy controller lets nothing else run on its thread: longer than the lease that is kept
+/// meanwhile.
 const BUSY: Duration = Duration::from_secs(8);
 
 const FAILING: ControllerDescriptor =
@@ -66,7 +67,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), tests).exit_code()
 }
 
-/// A test, on a runtime of its own; what it panics with is its failure.
+/// A test on a runtime of its own. A panic is its failure.
 fn trial<F: Future<Output = ()>>(name: &str, test: impl FnOnce() -> F + Send + 'static) -> Trial {
     Trial::test(name, || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -121,7 +122,7 @@ async fn a_thread_that_is_busy_for_longer_than_the_lease_does_not_lose_it() {
     let arguments = [&["--controllers=busy-controller"], periods.as_slice()].concat();
     let mut manager = start(&server, &folder, &arguments);
     manager.says("Was busy").await;
-    // What the thread missed is handled now: a lease that was lost would end the process.
+    // Events that the thread missed are handled now: a lost lease would end the process.
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(manager.is_running());
     manager.terminate();

@@ -1,4 +1,4 @@
-//! What the binary logs.
+//! The log of the binary.
 
 #![cfg(feature = "builtin")]
 
@@ -65,7 +65,7 @@ fn json_goes_to_standard_error() {
     assert_eq!((&line["msg"], &line["v"]), (&"Starting".into(), &0.into()));
     assert!(line["ts"].is_f64() && line["caller"].as_str().is_some_and(|place| place.starts_with("src/host.rs:")));
     assert_eq!(ended.stdout, "");
-    // What is still buffered at the end is written.
+    // Buffers are written at the end.
     let alpha = "--feature-gates=LoggingAlphaOptions=true";
     let split = run(&[alpha, "--log-json-split-stream", "--log-json-info-buffer-size=1Mi"]);
     assert_eq!(parsed(&split.stdout).len(), lines.len(), "{}", split.stdout);
@@ -144,7 +144,7 @@ fn kubeconfig(folder: &Folder, server: &str, user: &str) -> String {
 #[tokio::test]
 async fn no_secret_is_printed_at_any_verbosity() {
     let works: Instead = |_| None;
-    // It serves everything but what controllers read: credentials are refused late.
+    // It serves everything but the resources of controllers: credentials are refused late.
     let refuses: Instead = |path| path.contains("/replicasets").then_some((401, "no"));
     for (instead, until) in [(works, "\"Caches are synced\""), (refuses, "\"List or watch failed\"")] {
         let server = Server::start_with(Sandbox::default(), instead).await;

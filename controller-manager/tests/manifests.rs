@@ -1,6 +1,6 @@
-//! The command lines of manifests that others write start this program as they are.
+//! The command lines of other projects' manifests start this program unchanged.
 //!
-//! Each file of `data/manifests` has the arguments of one, a line each, and where they are from.
+//! Each file of `data/manifests` has the arguments of one manifest, a line each, and their source.
 
 #![cfg(feature = "builtin")]
 

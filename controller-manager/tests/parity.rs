@@ -1,4 +1,4 @@
-//! The controllers that are linked, and those that are known, against upstream's.
+//! The linked and the known controllers, compared with upstream's.
 
 #![cfg(feature = "builtin")]
 
@@ -58,7 +58,7 @@ fn every_controller_of_upstream_is_known_with_its_aliases() {
     }
 }
 
-/// Linkers drop what nothing refers to: naming the facade must link the controllers of every area.
+/// Linkers drop unreferenced code: naming the facade must link the controllers of every area.
 #[test]
 fn the_controllers_of_every_area_are_linked() {
     let linked = Registry::linked().expect("the built-in controllers are linked");
@@ -226,7 +226,7 @@ fn every_key_that_configz_prints_is_a_key_of_the_file() {
     paths(&defaults, "", &mut upstreams);
     let headers = ["apiVersion", "kind"].map(str::to_owned);
     let upstreams: BTreeSet<String> = upstreams.into_iter().filter(|path| !headers.contains(path)).collect();
-    // Upstream has no keys for logs, and one worker for budgets; what a reload changes needs keys.
+    // Upstream has no keys for logs, and one worker for budgets; a reload can only change settings with keys.
     let own = ["Logging.verbosity", "Logging.vmodule", "DisruptionController.ConcurrentDisruptionSyncs"];
     let expected = upstreams.into_iter().chain(own.map(str::to_owned));
     assert_eq!(ours, expected.collect());

@@ -1,4 +1,4 @@
-//! Profiles of a running program, read by Go's tool where Go is installed.
+//! Profiles of a running program, read by Go's tool if Go is installed.
 
 #![cfg(all(feature = "builtin", feature = "pprof", feature = "sandbox", target_os = "linux"))]
 
@@ -48,7 +48,7 @@ impl Port {
     }
 }
 
-/// What Go's tool says of a profile; `None` without Go.
+/// Returns the output of Go's tool for a profile; `None` without Go.
 fn top(folder: &Folder, profile: &[u8]) -> Option<String> {
     let file = folder.path("profile");
     std::fs::write(&file, profile).expect("the folder is there");

@@ -1,4 +1,4 @@
-//! The sub-command `sandbox`, as people and their clients use it.
+//! The sub-command `sandbox`, as users and their clients run it.
 
 #![cfg(all(feature = "builtin", feature = "sandbox"))]
 

@@ -1,4 +1,4 @@
-//! Where settings come from: the table's defaults, a file, variables and flags.
+//! Sources of settings: the table's defaults, a file, variables and flags.
 
 #![cfg(feature = "builtin")]
 

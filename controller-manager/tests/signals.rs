@@ -11,7 +11,7 @@ use serde_json::json;
 use support::program::{Folder, Process};
 use support::server::Server;
 
-/// A manager in the middle of making a pod: the API server does with the request what `fault` says.
+/// A manager that is creating a pod: `fault` decides the fate of the request.
 struct Busy {
     manager: Process,
     server: Server,
@@ -143,7 +143,7 @@ async fn a_signal_while_an_exec_plugin_hangs_ends_it_and_the_plugin() {
     assert_eq!(manager.ended().await.code, Some(0));
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     let ended = async {
-        // It is gone, or a zombie that nothing waits for.
+        // It has ended, or is a zombie that nothing waits for.
         while std::fs::read_to_string(format!("/proc/{id}/stat")).is_ok_and(|stat| !stat.contains(") Z ")) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

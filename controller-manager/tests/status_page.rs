@@ -1,6 +1,4 @@
-//! The status page in a browser, where Chromium is installed.
-//!
-//! `SCREENSHOTS=FOLDER` also writes pictures of it.
+//! The status page in a browser, if Chromium is installed.
 
 #![cfg(all(feature = "builtin", feature = "sandbox"))]
 
@@ -84,7 +82,7 @@ async fn it_shows_the_manager_live_and_explains_an_object() {
              document.getElementById('filter').dispatchEvent(new Event('input'));",
         );
         page.shows("--kube-api-burst");
-        // Another object, as one types it.
+        // Another object, typed by hand.
         page.evaluate(&format!(
             "for (const [id, value] of [['namespace', {markup}], ['name', {markup}]]) \
              document.getElementById(id).value = value; document.getElementById('search').requestSubmit();",
@@ -95,7 +93,7 @@ async fn it_shows_the_manager_live_and_explains_an_object() {
         assert_eq!(page.evaluate("document.title"), "kube-controller-manager");
         assert_eq!(page.evaluate("document.querySelectorAll('img').length"), 0);
         assert_eq!(page.evaluate("location.href.split('#')[0]"), url);
-        // What a browser asks for by itself is no part of the page.
+        // Requests of the browser itself are no part of the page.
         page.errors.retain(|error| !error.contains("favicon.ico"));
         assert!(page.errors.is_empty(), "{:#?}", page.errors);
     })

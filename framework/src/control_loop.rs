@@ -22,9 +22,9 @@ pub struct Loop {
     pub(crate) name: &'static str,
     pub(crate) reads: Vec<Arc<dyn Cache>>,
     pub(crate) run: LoopFn,
-    /// What operators look into; absent for a loop without keys.
+    /// Data for the debug endpoints. `None` for a loop without keys.
     pub(crate) inspect: Option<Arc<dyn Inspect>>,
-    /// What tells whether the loop makes no progress; of a loop without keys there is none.
+    /// Detects a stalled loop. `None` for a loop without keys.
     pub(crate) stall: Option<StallProbe>,
 }
 

@@ -1,4 +1,4 @@
-//! The failure of a controller that ends the manager, where failures do.
+//! The failure of a controller that ends the manager, if failures end it.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use tokio::sync::watch;
 pub(crate) struct ControllerFailure {
     /// The canonical name of the controller.
     pub(crate) controller: &'static str,
-    /// What failed.
+    /// The part of it that failed.
     pub(crate) what: String,
-    /// Why.
+    /// The error, or the message of the panic.
     pub(crate) reason: String,
 }
 

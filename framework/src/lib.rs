@@ -17,28 +17,29 @@
 //!   reconcile; see [`consistency`]. Controllers keep no expectations.
 //! - **No write twice because a response was lost.** A write whose response is lost parks its key until a live list,
 //!   begun after the request can no longer take effect, shows its outcome. An idempotent write whose connection broke
-//!   is repeated, which mostly shows the outcome at once. [`consistency`] says what each answer means.
+//!   is repeated, which mostly shows the outcome at once. [`consistency`] explains the meaning of each response.
 //! - **No key is dropped.** A failing key stays at its longest back-off. A panic is caught, counted and logged with its
 //!   key, and counts as a failure.
 //! - **One bad object stops no other.** A key whose object, or an object that it controls, cannot be decoded is not
 //!   reconciled until it can be; it is logged once. All other keys are reconciled.
 //! - **An outage ends for everybody at once.** Whether the API server, and etcd behind it, can be reached is a state of the
 //!   connection, which one probe watches; see [`Connection`](kcm_informers::Connection). While it is unreachable, keys,
-//!   informers, live checks and events wait. That counts as no failure of a key, and all go on within a second of the
-//!   server's return.
+//!   informers, live checks and events wait. This does not count as a failure of a key, and all continue within a
+//!   second of the server's return.
 //! - **Isolation.** A loop or an `InitFunc` that fails or panics is started again with back-off, and no other
 //!   controller is affected. An `InitFunc` that hangs holds up the others for [`INIT_PATIENCE`] at most. A task of the
 //!   manager that panics is logged, counted and started again.
-//! - **Resources come and go.** A controller whose resources are not served is initialized when they are, stops while one
-//!   that it reads is gone, and leaves nothing behind: no event handler, task, or informer without another user.
-//! - **A running manager changes.** Through its [`ManagerHandle`], controllers are added and taken away, loops have more or
+//! - **Resources come and go.** A controller whose resources are not served is initialized when they are, stops while a
+//!   resource that it reads is not served, and leaves nothing behind: no event handler, task, or informer without
+//!   another user.
+//! - **A running manager changes.** Through its [`ManagerHandle`], controllers are added and removed, loops get more or
 //!   fewer workers, stop and start again while informers stay, and writes are held back; it shows the state of each
 //!   controller and loop.
 //! - **Order.** Informers start after every `InitFunc` has run; no loop takes a key before the caches that it reads
 //!   have synced; the loops are the first to stop.
-//! - **Only what is read is decoded.** A part of a view is decoded where an enabled controller
-//!   [needs](ControllerDescriptor::needs) it, and read through [`ControllerContext::part`] alone, which is an error at
-//!   start where the need is not declared.
+//! - **Only what is read is decoded.** A part of a view is decoded if an enabled controller
+//!   [needs](ControllerDescriptor::needs) it. It is read through [`ControllerContext::part`] only, which fails at start
+//!   if the need is not declared.
 //!
 //! `tests/guarantees/` holds each of them, one test a claim.
 //!

@@ -16,7 +16,7 @@ impl LiveSettings {
         self.0.send_replace(settings);
     }
 
-    /// Whether a setting is a whole number that is applied while the manager runs.
+    /// Returns `true` if a setting is a whole number that is applied while the manager runs.
     fn has_count(&self, flag: &str) -> bool {
         let settings = self.0.borrow();
         let row = settings.rows().iter().find(|row| row.name == flag);
@@ -33,19 +33,19 @@ impl LiveSettings {
 /// The number of workers of a loop.
 #[derive(Debug, Clone)]
 pub(crate) enum WorkerCount {
-    /// This number.
+    /// A number that never changes.
     Fixed(usize),
     /// The value of a setting, which may change.
     Setting {
         /// The flag, without dashes.
         flag: &'static str,
-        /// Where its value is read.
+        /// The settings that have its value.
         settings: LiveSettings,
     },
 }
 
 impl WorkerCount {
-    /// The flag, where it names no whole number that is applied while the manager runs.
+    /// Returns the flag, unless it names a whole number that is applied while the manager runs.
     pub(crate) fn unusable_flag(&self) -> Option<&'static str> {
         match self {
             Self::Setting { flag, settings } if !settings.has_count(flag) => Some(flag),

@@ -11,13 +11,14 @@ use parking_lot::Mutex;
 
 use crate::metrics::Metrics;
 
-/// The panics of one task of a manager that is no controller's, such as discovery. The task goes on after each.
+/// The panics of one task of a manager that belongs to no controller, such as discovery. The task continues after each
+/// panic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TaskPanics {
     /// The name of the task.
     pub task: &'static str,
-    /// How often it has panicked.
+    /// Number of panics of the task.
     pub count: u64,
     /// The message of the last panic.
     pub last: String,
@@ -35,7 +36,7 @@ impl PanicLog {
         Self { metrics, by_task: Arc::default() }
     }
 
-    /// Runs a future of that task; `None` where it panics, after that was logged and counted.
+    /// Runs a future of that task. A panic is logged and counted, and returns `None`.
     pub(crate) async fn catch<T>(&self, task: &'static str, work: impl Future<Output = T>) -> Option<T> {
         AssertUnwindSafe(work).catch_unwind().await.map_err(|panic| self.note(task, &*panic)).ok()
     }

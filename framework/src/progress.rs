@@ -1,4 +1,4 @@
-//! Whether a loop makes progress with its keys.
+//! Detects loops that make no progress with their keys.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,8 +7,8 @@ use kcm_workqueue::Queue;
 
 use crate::queue_key::QueueKey;
 
-/// How long a key is processed, or no key is taken while keys are ready, before the loop counts as stalled: longer than the
-/// repetitions of several requests of one reconcile take.
+/// Time for which a key is processed, or no key is taken while keys are ready, before the loop counts as stalled. It is
+/// longer than the repetitions of several requests of one reconcile take.
 pub const STALLED_AFTER: Duration = Duration::from_mins(2);
 
 /// A loop that makes no progress while it has keys.
@@ -17,7 +17,7 @@ pub const STALLED_AFTER: Duration = Duration::from_mins(2);
 pub struct Stall {
     /// The key that is processed, or that waits, for longest.
     pub key: String,
-    /// For how long.
+    /// Time for which it makes no progress.
     pub duration: Duration,
 }
 

@@ -22,7 +22,7 @@ pub struct ScaleClient {
     discovery: Discovery,
 }
 
-/// The error of reading a scale. The messages are those of upstream, which prints them in events and conditions.
+/// The error of reading a scale. The messages are upstream's, which prints them in events and conditions.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScaleError {
@@ -34,7 +34,7 @@ pub enum ScaleError {
         /// Kind of the object.
         kind: String,
     },
-    /// The kind has no scale, or one that is of another kind than `Scale`.
+    /// The kind has no scale, or its scale is of another kind than `Scale`.
     #[error("{resource} does not implement the scale subresource")]
     NotScalable {
         /// The resource of the kind, as `websites.example.com`.
@@ -46,7 +46,7 @@ pub enum ScaleError {
 }
 
 impl ScaleError {
-    /// Whether the object does not exist, while its kind has a scale.
+    /// Returns `true` if the object does not exist but its kind has a scale.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         match self {
@@ -74,11 +74,11 @@ impl ScaleClient {
         Self { api, discovery }
     }
 
-    /// The resource of a kind: in the version of `api_version` where that is served, else in the version that its group
-    /// prefers.
+    /// Returns the resource of a kind: in the version of `api_version` if it is served, else in the version that its
+    /// group prefers.
     ///
     /// # Errors
-    /// [`ScaleError::NoKindMatch`] where the last snapshot of discovery has no such kind.
+    /// [`ScaleError::NoKindMatch`] if the last snapshot of discovery has no such kind.
     pub fn resource(&self, api_version: &str, kind: &str) -> Result<Resource, ScaleError> {
         let resources = self.discovery.resources();
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
@@ -90,13 +90,13 @@ impl ScaleClient {
     /// Reads the scale of the object `key` of a kind, and the resource to write it to.
     ///
     /// # Errors
-    /// As those of [`resource`](Self::resource); [`ScaleError::NotScalable`] where the object is not found and the kind has no `scale` subresource of a known format;
-    /// [`ScaleError::is_not_found`] where the object does not exist.
+    /// As [`resource`](Self::resource). [`ScaleError::NotScalable`] if the object is not found and the kind has no
+    /// `scale` subresource of a known format. [`ScaleError::is_not_found`] if the object does not exist.
     pub async fn get(&self, api_version: &str, kind: &str, key: &ObjectKey) -> Result<(Resource, Scale), ScaleError> {
         let resource = self.resource(api_version, kind)?;
         match self.api.scale(&resource, key).await {
             Ok(scale) => Ok((resource, scale)),
-            // The server answers the same for an object that does not exist and for a kind without a scale.
+            // The response is the same for an object that does not exist and for a kind without a scale.
             Err(error) if error.is_not_found() && !self.is_scalable(&resource) => {
                 Err(ScaleError::NotScalable { resource: resource.to_string() })
             }

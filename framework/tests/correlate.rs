@@ -36,7 +36,7 @@ fn created(message: impl Into<String>, seconds: i64) -> Occurrence {
     }
 }
 
-/// What became of the last of some occurrences.
+/// The treatment of the last of some occurrences.
 #[derive(Debug, PartialEq)]
 enum Last {
     New(&'static str),

@@ -1,4 +1,4 @@
-//! What is known about the API server's resources, from each form of discovery.
+//! The known resources of the API server, from each form of discovery.
 
 #![expect(clippy::unwrap_used, reason = "a test fails where its helper does")]
 

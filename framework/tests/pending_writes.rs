@@ -163,8 +163,8 @@ async fn what_can_no_longer_take_effect_is_looked_up_at_once() {
     assert_eq!(state.checked(&check(), now, &answer("50", None, None)), ["k"]);
 }
 
-/// What remains of a write after a live check: (name, write, live state, whether the key still waits, what releases it
-/// then).
+/// Rows of writes after a live check: (name, write, live state, whether the key still waits, the change that releases
+/// it).
 #[tokio::test(start_paused = true)]
 async fn a_live_look_ends_a_wait_or_says_what_to_wait_for() {
     let past = Instant::now();

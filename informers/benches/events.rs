@@ -1,4 +1,4 @@
-//! What one event of a watch costs: cutting and decoding it, and applying it to the cache and its indexes.
+//! Cost of one event of a watch: splitting and decoding it, and applying it to the cache and its indexes.
 
 use std::hint::black_box;
 use std::ops::ControlFlow;
@@ -10,7 +10,7 @@ use kcm_api::{Interner, Uid, View};
 use kcm_informers::frames::Lines;
 use kcm_informers::{Event, Index, Store};
 
-// The allocator of the product: where objects lie decides what beside many of them is still near.
+// The allocator of the product: the places of objects in memory decide the hits of the processor's caches.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -112,9 +112,9 @@ fn store(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// What an event costs beside more and more pods: the bar is 1.3 times from 1,000 to 50,000.
+/// Cost of an event beside more and more pods: at most 1.3 times from 1,000 to 50,000.
 ///
-/// The work alone is counted in `tests/growth.rs`; here are the caches of the processor too.
+/// `tests/growth.rs` counts the work alone; this measures the caches of the processor too.
 fn growth(criterion: &mut Criterion) {
     // A read of a connection brings a few lines, and what it brings is near the processor: with a batch of megabytes
     // the benchmark would measure its own lines.

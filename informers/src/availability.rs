@@ -1,11 +1,11 @@
-//! Whether the API server serves a resource, by its answers and by discovery.
+//! Availability of a resource, by responses of the API server and by discovery.
 
 use tokio::sync::watch;
 
-/// Whether the resource of an informer is served.
+/// Availability of the resource of an informer.
 ///
-/// It disappears when both lists and discovery say so: an answer of 404 alone may come from an aggregated server that
-/// starts, and discovery alone may be older than the last answer.
+/// It disappears if both lists and discovery lack it: a 404 alone may come from an aggregated server that starts, and
+/// discovery alone may be older than the last response.
 pub(crate) struct Availability(watch::Sender<Seen>);
 
 #[derive(Debug, Clone, Copy)]
@@ -25,7 +25,7 @@ impl Availability {
         self.0.send_if_modified(|seen| std::mem::replace(&mut seen.is_discovered, is_discovered) != is_discovered);
     }
 
-    /// Sets whether the last list or watch was answered with 404.
+    /// Records whether the response to the last list or watch was 404.
     pub(crate) fn set_not_found(&self, is_not_found: bool) {
         self.0.send_if_modified(|seen| std::mem::replace(&mut seen.is_not_found, is_not_found) != is_not_found);
     }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-/// An exponential back-off: each delay is twice the one before, up to a longest one.
+/// An exponential back-off: each delay is twice the previous delay, up to a maximum.
 ///
-/// It starts over after a failure of what had been healthy for long enough, and when it is reset.
+/// It starts again after a failure that follows a long enough healthy time, and when it is reset.
 #[derive(Debug, Clone)]
 pub struct Backoff {
     initial: Duration,
@@ -20,7 +20,7 @@ impl Backoff {
         Self { initial, max, reset_after, next: initial }
     }
 
-    /// The delay after a failure of what had been healthy for `healthy_for`.
+    /// The delay after a failure that follows a healthy time of `healthy_for`.
     pub fn delay_after(&mut self, healthy_for: Duration) -> Duration {
         if healthy_for >= self.reset_after {
             self.reset();
@@ -35,7 +35,7 @@ impl Backoff {
         delay
     }
 
-    /// Starts over.
+    /// Starts again with the shortest delay.
     pub const fn reset(&mut self) {
         self.next = self.initial;
     }

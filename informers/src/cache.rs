@@ -15,10 +15,10 @@ pub trait Cache: Send + Sync {
     /// The resource that is listed and watched.
     fn resource(&self) -> &Resource;
 
-    /// The list options.
+    /// Returns the list options of the informer.
     fn list_options(&self) -> &ListOptions;
 
-    /// Whether the informer has synced: its cache has held all objects once, since the resource is served.
+    /// Returns `true` if the informer has synced: its cache has held all objects once, since the resource is served.
     fn has_synced(&self) -> bool;
 
     /// The status of the informer.
@@ -32,19 +32,20 @@ pub trait Cache: Send + Sync {
     /// after the resource has disappeared.
     fn last_sync_resource_version(&self) -> ResourceVersion;
 
-    /// The state of the object with that key, also of one that cannot be decoded.
+    /// The state of the object with that key, including objects that cannot be decoded.
     fn object_state(&self, key: &ObjectKey) -> Option<ObjectState>;
 
     /// The objects of the cache that certainly match `options`, in no order; see [`ListOptions::covers`].
     fn matching(&self, options: &ListOptions) -> Vec<(ObjectKey, ObjectState)>;
 
-    /// Whether an object with that metadata matches the list options; `None` where the metadata do not decide that.
+    /// Returns `true` if an object with that metadata matches the list options, and `None` if the metadata do not
+    /// decide that.
     fn covers(&self, meta: &Meta) -> Option<bool>;
 
     /// The object with that key, if it cannot be decoded.
     fn undecodable(&self, key: &ObjectKey) -> Option<Arc<UndecodableObject>>;
 
-    /// The objects that cannot be decoded, sorted by key; those whose name cannot be read either are only counted, in
+    /// The objects that cannot be decoded, sorted by key; objects whose name cannot be read either are only counted, in
     /// the [status](Self::status).
     ///
     /// They are not in the cache. A controller that takes an object for missing looks here before it creates another.
@@ -60,7 +61,7 @@ pub trait Cache: Send + Sync {
     fn wait_synced(&self) -> BoxFuture<'static, ()>;
 }
 
-/// The uid and the resource version of an object, and whether it is terminating.
+/// The uid, the resource version and the deletion state of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectState {
     /// The uid of the object.

@@ -16,9 +16,9 @@ pub enum Change<V: ?Sized> {
     Added(Arc<V>),
     /// The object changed; in a resync both are the same.
     Updated {
-        /// The state before.
+        /// The object before the change.
         old: Arc<V>,
-        /// The state after.
+        /// The object after the change.
         new: Arc<V>,
     },
     /// The object was deleted, or left the selector.
@@ -66,7 +66,7 @@ impl<V: ?Sized> Clone for Change<V> {
 pub enum Origin {
     /// The object was in the cache when the handler was added, or in the first list of the informer.
     Initial,
-    /// The object changed.
+    /// The object was created, updated or deleted.
     Live,
     /// Nothing changed: the resync period of the handler has passed.
     Resync,

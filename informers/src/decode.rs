@@ -1,4 +1,4 @@
-//! Decodes objects; of one that cannot be decoded, as much as can be.
+//! Decodes objects, and as much as possible of an object that cannot be decoded.
 
 use std::panic::catch_unwind;
 use std::sync::Arc;

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 pub enum EventKind {
     /// An object was created, or entered the selector.
     Added,
-    /// An object changed.
+    /// An object was updated.
     Modified,
     /// An object was deleted, or left the selector.
     Deleted,
@@ -25,7 +25,7 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// All kinds.
+    /// All types of watch events.
     pub const ALL: [Self; 5] = [Self::Added, Self::Modified, Self::Deleted, Self::Bookmark, Self::Error];
 
     /// The type in the API.
@@ -41,10 +41,10 @@ impl EventKind {
     }
 }
 
-/// An encoded object.
+/// An object in one of the encodings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Object<'a> {
-    /// JSON.
+    /// The object as JSON.
     Json(&'a str),
     /// A protobuf message, without the envelope.
     Protobuf(&'a [u8]),
@@ -54,7 +54,7 @@ impl<'a> Object<'a> {
     /// Decodes it as that view.
     ///
     /// # Errors
-    /// Where the object is not what the view expects.
+    /// If the object does not fit the view.
     pub fn decode<V: View>(self) -> Result<V, DecodeError> {
         match self {
             Self::Json(json) => V::decode(json),
@@ -89,18 +89,18 @@ fn unreadable(malformed: Malformed) -> serde_json::Error {
 pub struct Event<'a> {
     /// The type of the event.
     pub kind: EventKind,
-    /// The encoded object.
+    /// The object, not decoded yet.
     pub object: Object<'a>,
 }
 
 impl<'a> Event<'a> {
     /// Splits a line into kind and object without looking into the object.
     ///
-    /// The API server writes the two fields in a fixed order, so the object is what lies between: it is
-    /// read only once, by its decoder. Where that fails, [`parse`](Self::parse) shows whether the line is malformed.
+    /// The API server writes the two fields in a fixed order, so the object is the text between them: it is read only
+    /// once, by its decoder. If that fails, [`parse`](Self::parse) shows whether the line is malformed.
     ///
     /// # Errors
-    /// When the line is no event.
+    /// If the line is not an event.
     pub fn split(line: &'a [u8]) -> Result<Self, serde_json::Error> {
         match Self::split_in_fixed_order(line) {
             Some(event) => Ok(event),
@@ -120,7 +120,7 @@ impl<'a> Event<'a> {
     /// Reads a line as JSON, with its fields in any order and others between them.
     ///
     /// # Errors
-    /// When the line is no event.
+    /// If the line is not an event.
     pub fn parse(line: &'a [u8]) -> Result<Self, serde_json::Error> {
         #[derive(Deserialize)]
         struct Line<'a> {
@@ -136,7 +136,7 @@ impl<'a> Event<'a> {
     /// Reads a message.
     ///
     /// # Errors
-    /// When the message is no event.
+    /// If the message is not an event.
     pub fn of_message(message: &'a [u8]) -> Result<Self, serde_json::Error> {
         const EVENT: &Message = &[Field::text(1, "type"), Field::one(2, "object", &[Field::bytes(1, "raw")])];
         #[derive(Deserialize)]
@@ -155,7 +155,6 @@ impl<'a> Event<'a> {
     }
 }
 
-/// A bookmark.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Bookmark {
     pub(crate) version: ResourceVersion,

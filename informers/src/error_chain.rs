@@ -1,4 +1,4 @@
-//! The message of an error with those of its sources.
+//! The message of an error with the messages of its sources.
 
 use std::error::Error;
 use std::fmt::Write as _;

@@ -41,7 +41,7 @@ pub struct HandlerRegistration(u64);
 
 pub(crate) type Handler<V> = Box<dyn FnMut(&Change<V>, Origin) + Send>;
 
-/// Where calls and panics of event handlers and hooks are reported.
+/// Reports calls and panics of event handlers and hooks.
 pub(crate) struct Report<'a> {
     pub(crate) resource: &'a Resource,
     pub(crate) metrics: &'a dyn Metrics,

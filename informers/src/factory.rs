@@ -136,7 +136,7 @@ impl Factory {
         Self { inner: Arc::new(Inner { options, state: Mutex::new(state) }), recorder: Recorder::default() }
     }
 
-    /// The same factory, which records what is registered through this handle: the use of each informer, and its event
+    /// The same factory, which records the registrations through this handle: the use of each informer, and its event
     /// handlers.
     #[must_use]
     pub fn with_registrations(&self, registrations: &Registrations) -> Self {
@@ -160,9 +160,9 @@ impl Factory {
 
     /// An informer of the metadata of a resource.
     ///
-    /// It is served from the cache of an informer with the same or wider list options, whatever its view, and is one of its
-    /// users. Where there is none, it is one of [`PartialObjectMeta`]: call this after the informers of all controllers have
-    /// been created.
+    /// It is served from the cache of an informer with the same or wider list options, of any view, and is one of its
+    /// users. If there is none, it is an informer of [`PartialObjectMeta`]: call this after the informers of all
+    /// controllers have been created.
     #[must_use]
     pub fn metadata_informer(&self, resource: Resource, list_options: ListOptions) -> MetadataInformer {
         let (id, source) = self.inner.use_metadata(resource, &list_options);
@@ -193,10 +193,10 @@ impl Factory {
         tasks.shutdown().await;
     }
 
-    /// Applies what discovery has found: whether each resource is served.
+    /// Applies the result of discovery: which resources are served.
     ///
-    /// The cache of a resource that is not served any more, and whose list is answered with 404, is emptied: event
-    /// handlers are notified of deletions. When discovery has it again its informers list it at once.
+    /// The cache of a resource that is not served any more, and whose list gets a 404, is emptied: event handlers are
+    /// notified of deletions. When discovery has it again its informers list it at once.
     pub fn apply_discovery(&self, is_served: impl Fn(&Resource) -> bool) {
         for entry in &self.inner.state.lock().informers {
             entry.shared.availability().set_discovered(is_served(&entry.resource));
@@ -238,7 +238,7 @@ impl Factory {
 }
 
 impl Inner {
-    /// Counts one more user of an informer, which is created where there is none.
+    /// Counts one more user of an informer, and creates the informer if there is none.
     fn use_informer<V: View>(&self, resource: Resource, list_options: ListOptions) -> (u64, Arc<SharedInformer<V>>) {
         let state = &mut *self.state.lock();
         let known = state.informers.iter_mut().find(|entry| {
@@ -347,7 +347,7 @@ impl State {
         }
     }
 
-    /// Other views and list options of the resource of an entry; those of other namespaces hold other objects.
+    /// Other views and list options of the resource of an entry. Entries of other namespaces hold other objects.
     fn others(&self, of: &Entry) -> Vec<String> {
         let others = self.informers.iter().filter(|entry| {
             entry.resource == of.resource

@@ -42,7 +42,7 @@ fn reason_of(status: &Status) -> String {
     if status.reason.is_empty() { String::new() } else { format!(" {}", status.reason) }
 }
 
-/// The remedy, where an operator has to act.
+/// The remedy, if an operator must act.
 fn remedy(resource: &Resource, cause: &Cause) -> String {
     match cause {
         Cause::Status(Status { code: 401, .. }) => "; renew the credentials of the user".to_owned(),
@@ -58,7 +58,7 @@ fn remedy(resource: &Resource, cause: &Cause) -> String {
 }
 
 impl Cause {
-    /// Whether the API server has no such resource.
+    /// Returns `true` if the API server has no such resource.
     pub(crate) fn is_not_found(&self) -> bool {
         matches!(self, Self::Status(status) if status.code == 404)
     }
@@ -73,7 +73,7 @@ impl Cause {
         }
     }
 
-    /// Whether the failure may be that of an outage, which a probe tells.
+    /// Returns `true` if an outage may have caused the failure. A probe decides.
     pub(crate) fn may_be_outage(&self) -> bool {
         match self {
             Self::Unreachable(_) | Self::Broken(_) | Self::GivenUp(Trouble::NoAnswer | Trouble::Silent) => true,
@@ -108,7 +108,7 @@ fn class_of(status: &Status) -> Failure {
     }
 }
 
-/// The status in the body of an error response, or one made from the code where the body has none.
+/// Returns the status in the body of an error response. If there is none, makes a status from the code.
 pub(crate) fn status_of(code: StatusCode, retry_after: Option<u64>, body: &[u8]) -> Status {
     const SHOWN: usize = 200;
     let mut status = status_of_body(body).filter(|status| status.code != 0).unwrap_or_else(|| {

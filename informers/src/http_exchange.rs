@@ -71,7 +71,7 @@ async fn send(client: Client, request: Request<Body>) -> Result<ResponseBody, Ca
     }
     let (parts, body) = Response::into_parts(response);
     let retry_after = parts.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-    // The code suffices where the body is too long or breaks off.
+    // The code suffices if the body is too long or breaks off.
     let body = Limited::new(body, ERROR_BODY_LIMIT).collect().await.map(Collected::to_bytes).unwrap_or_default();
     Err(Cause::Status(status_of(parts.status, retry_after, &body)))
 }

@@ -66,13 +66,13 @@ impl<V: View> Informer<V> {
         Cache::undecodable_objects(&*self.shared)
     }
 
-    /// How many objects there are.
+    /// Number of objects in the cache.
     #[must_use]
     pub fn len(&self) -> usize {
         self.shared.store.len()
     }
 
-    /// Whether there are none.
+    /// Returns `true` if the cache has no objects.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.shared.store.is_empty()
@@ -82,8 +82,8 @@ impl<V: View> Informer<V> {
     ///
     /// `keys` must be a pure function of its object: it runs under the lock of the cache. It may return an `Option`, an
     /// array or a `Vec`. A call with the same name and the same function returns the same index. A function that
-    /// captures values is always another, since its values may differ. An index is dropped with its last handle: keep
-    /// one for as long as it is read, as each new index is computed from all objects.
+    /// captures values always gets an index of its own, because its values may differ. An index is dropped with its
+    /// last handle: keep one for as long as it is read, as each new index is computed from all objects.
     pub fn index<K, I, F>(&self, name: &'static str, keys: F) -> Index<V, K>
     where
         K: Eq + Hash + Clone + Send + Sync + 'static,
@@ -124,7 +124,7 @@ impl<V: View> Informer<V> {
         self.shared.remove_event_handler(registration);
     }
 
-    /// Whether the informer has synced: its cache has held all objects once, since the resource is served.
+    /// Returns `true` if the informer has synced: its cache has held all objects once, since the resource is served.
     #[must_use]
     pub fn has_synced(&self) -> bool {
         Cache::has_synced(&*self.shared)
@@ -154,13 +154,14 @@ impl<V: View> Informer<V> {
         &self.shared.state.resource
     }
 
-    /// The list options.
+    /// The list options of the informer.
     #[must_use]
     pub fn list_options(&self) -> &ListOptions {
         &self.shared.state.list_options
     }
 
-    /// Whether an object with that metadata matches the list options; `None` where the metadata do not decide that.
+    /// Returns `true` if an object with that metadata matches the list options, and `None` if the metadata do not
+    /// decide that.
     #[must_use]
     pub fn covers(&self, meta: &Meta) -> Option<bool> {
         self.shared.covers(meta)

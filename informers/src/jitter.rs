@@ -1,4 +1,4 @@
-//! Random delays.
+//! Random delays, so that clients do not act in step.
 
 use std::time::Duration;
 

@@ -57,8 +57,8 @@
 //! The **last sync resource version**
 //! - *moves after event handlers and before hooks and waiters*: cache and indexes, event handlers, last sync resource
 //!   version, hooks and waiters, in this order, for each event and each list;
-//! - *is unset before the first list, then follows list, events and bookmarks*. It goes back only where the server
-//!   does, as one restored from a backup;
+//! - *is unset before the first list, then follows list, events and bookmarks*. It goes back only if the server does,
+//!   for example after a restore from a backup;
 //! - *wakes a waiter with the event that reaches its version*;
 //! - *does not block on a version that does not compare*;
 //! - *calls no hook whose registration was dropped*;
@@ -74,7 +74,7 @@
 //! An object that **cannot be decoded** is nothing to decide by, and keeps nothing else from being decided. A controller that
 //! does not see an object may create it twice, so it is not in the cache, and yet known
 //! ([`Informer::undecodable`](crate::Informer::undecodable)). Such an object
-//! - *is known by its metadata*, or by its name where that cannot be decoded either, or else is only counted;
+//! - *is known by its metadata*, or by its name if the metadata cannot be decoded either, or else is only counted;
 //! - *leaves the cache as if deleted and comes back as if added*, but its end is not reported to hooks;
 //! - *is reported once for each error*: a log line, a count, and the status, which names it;
 //! - *is forgotten when it is deleted or gone from a list*;
@@ -90,11 +90,12 @@
 //! - *failures are retried at growing intervals*, 800 ms to 30 s, stretched by up to as much again;
 //! - *a watch that is served resets the interval*: an event or a bookmark, or a second of being open;
 //! - *nothing is requested while the server is unreachable*, see [`Connection`];
-//! - *an outage of whatever length is over for all kinds within two seconds*: a watch resumes where it was, a list begins
-//!   again;
+//! - *an outage of whatever length is over for all kinds within two seconds*: a watch resumes from its resource
+//!   version, a list begins again;
 //! - *a panic in the informer leads to a new list*.
 //!
-//! A resource that **disappears**, as when its CRD is deleted: lists are answered with 404, and discovery does not have it,
+//! A resource that **disappears**, for example because its CRD is deleted: the response to a list is 404, and discovery
+//! does not have it,
 //! - *empties its cache and notifies of deletions*, whose final state is unknown. The status says why;
 //! - *is requested no more until it appears, and then is listed as if for the first time*;
 //! - *does so only if both lists and discovery lack it*.
@@ -103,7 +104,7 @@
 //! - *shares one watch among users of the same* resource, view and list options;
 //! - *watches another view or list options again, and logs that*;
 //! - *serves metadata from a cache that holds the objects*, of whatever view, with the same or wider list options;
-//! - *watches the metadata of other kinds alone*, as protobuf where the server has it;
+//! - *watches the metadata of other kinds alone*, as protobuf if the server supports it;
 //! - *starts once, and starts late informers at once*;
 //! - *stops an informer when its last user ends, and frees its memory*; users are counted by their [`Registrations`];
 //! - *shuts down every informer*, and returns when none runs.

@@ -6,13 +6,13 @@ use kcm_api::{Meta, ObjectKey, Selector};
 
 /// The selection of the objects of a resource that are listed and watched; the default is all of them.
 ///
-/// The API lists one namespace or all; several namespaces are as many informers, which a
+/// The API lists one namespace or all; several namespaces need one informer each, which a
 /// [`MultiNamespaceInformer`](crate::MultiNamespaceInformer) reads as one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct ListOptions {
-    /// The namespace.
+    /// Name of the namespace; `None` for all namespaces.
     pub namespace: Option<String>,
-    /// The label selector.
+    /// The label selector; `None` for all objects.
     pub label_selector: Option<Selector>,
     /// The field selector, for example `spec.nodeName=a`.
     pub field_selector: Option<String>,
@@ -25,19 +25,19 @@ impl ListOptions {
         Self { namespace: Some(namespace.into()), ..Self::default() }
     }
 
-    /// Whether these options select objects of the namespace of that key.
+    /// Returns `true` if these options select objects of the namespace of that key.
     #[must_use]
     pub fn cover_namespace_of(&self, key: &ObjectKey) -> bool {
         self.namespace.as_deref().is_none_or(|wanted| key.namespace() == Some(wanted))
     }
 
-    /// Whether no object matches both, as they select different namespaces.
+    /// Returns `true` if no object matches both, because they select different namespaces.
     pub(crate) fn are_of_another_namespace_than(&self, others: &Self) -> bool {
         matches!((&self.namespace, &others.namespace), (Some(one), Some(other)) if one != other)
     }
 
-    /// Whether an object with that metadata matches these options; `None` where the metadata do not decide that, as for
-    /// field selectors on other fields than name and namespace.
+    /// Returns `true` if an object with that metadata matches these options. `None` if the metadata do not decide that,
+    /// for example if a field selector has other fields than name and namespace.
     #[must_use]
     pub fn covers(&self, meta: &Meta) -> Option<bool> {
         let decided = self.cover_namespace_of(&meta.key)
@@ -46,8 +46,8 @@ impl ListOptions {
         if decided { fields } else { Some(false) }
     }
 
-    /// Whether every object that matches `others` certainly matches these options, and whether its metadata decide which
-    /// of those that match these options match `others`.
+    /// Returns `true` if every object that matches `others` certainly matches these options, and metadata decide which
+    /// objects of these options match `others`.
     pub(crate) fn include(&self, others: &Self) -> bool {
         fn is_wider<T: PartialEq>(wider: Option<&T>, narrower: Option<&T>) -> bool {
             wider.is_none() || wider == narrower
@@ -74,7 +74,7 @@ enum MetadataField {
     Namespace,
 }
 
-/// The terms of a field selector; `None` for those on fields that are not in the metadata.
+/// The terms of a field selector; `None` for terms on fields that are not in the metadata.
 fn field_terms(fields: &str) -> impl Iterator<Item = Option<FieldTerm<'_>>> {
     fields.split(',').filter(|term| !term.is_empty()).map(|term| {
         let (field, wanted, is_equal) = if let Some((field, wanted)) = term.split_once("!=") {

@@ -19,16 +19,16 @@ type MetadataHandler = Box<dyn FnMut(&MetadataChange, Origin) + Send>;
 
 /// An informer of the metadata of a resource (client-go: `metadatainformer`).
 ///
-/// Created by [`Factory::metadata_informer`](crate::Factory::metadata_informer). It is a view over the cache of an informer
-/// that holds the objects anyway, of any view, and else over one of their metadata alone: nothing is held twice.
-/// [`Meta::annotations`] has what that view keeps. An object that cannot be decoded as that view is missing here as it is
-/// there, and [`Cache::undecodable_objects`] of [`cache`](Self::cache) has its metadata.
+/// Created by [`Factory::metadata_informer`](crate::Factory::metadata_informer). It is a view over the cache of an
+/// informer that holds the objects anyway, of any view, or else over a cache of their metadata only: nothing is held
+/// twice. [`Meta::annotations`] has what that view keeps. An object that cannot be decoded as that view is missing here
+/// as well, and [`Cache::undecodable_objects`] of [`cache`](Self::cache) has its metadata.
 ///
 /// Cheap to clone.
 #[derive(Clone)]
 pub struct MetadataInformer {
     source: Arc<dyn MetadataSource>,
-    /// The selection, where the cache holds more.
+    /// The selection, if the cache holds more objects.
     within: Option<ListOptions>,
     recorder: Recorder,
 }

@@ -20,7 +20,7 @@ pub trait Metrics: Send + Sync + 'static {
         let _ = kind;
     }
 
-    /// A list was completed; `again` where it was not the informer's first.
+    /// A list was completed. `again` is `true` unless it was the informer's first list.
     fn listed(&self, again: bool) {
         let _ = again;
     }

@@ -16,11 +16,10 @@ use crate::undecodable::UndecodableObject;
 /// cache).
 ///
 /// The API lists one namespace or all, and a role may allow some namespaces alone, so each namespace has an informer of its
-/// own. What has no common answer, such as the last sync resource version, is that of each:
-/// see [`informers`](Self::informers). Cheap to clone.
+/// own. Values that differ between the informers, such as the last sync resource version, are read from
+/// [`informers`](Self::informers). Cheap to clone.
 ///
-/// Made of the informers: `[a, b].into_iter().collect()`. One that reads all namespaces has no place in it and is left
-/// out.
+/// Made of the informers: `[a, b].into_iter().collect()`. An informer that reads all namespaces is left out.
 pub struct MultiNamespaceInformer<V> {
     by_namespace: Arc<BTreeMap<String, Informer<V>>>,
 }
@@ -46,7 +45,7 @@ impl<V: View> MultiNamespaceInformer<V> {
         self.by_namespace.values()
     }
 
-    /// The object with that key; none where its namespace is not read.
+    /// The object with that key; `None` if its namespace is not read.
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<V>> {
         self.informer_of(key.namespace()?)?.get(key)
@@ -58,7 +57,7 @@ impl<V: View> MultiNamespaceInformer<V> {
         self.informers().flat_map(Informer::list).collect()
     }
 
-    /// The objects of a namespace, sorted by key; none where it is not read.
+    /// The objects of a namespace, sorted by key; empty if the namespace is not read.
     #[must_use]
     pub fn in_namespace(&self, namespace: &str) -> Vec<Arc<V>> {
         self.informer_of(namespace).map(Informer::list).unwrap_or_default()
@@ -70,13 +69,13 @@ impl<V: View> MultiNamespaceInformer<V> {
         self.informer_of(key.namespace()?)?.undecodable(key)
     }
 
-    /// How many objects there are.
+    /// Number of objects in all namespaces.
     #[must_use]
     pub fn len(&self) -> usize {
         self.informers().map(Informer::len).sum()
     }
 
-    /// Whether there are none.
+    /// Returns `true` if no namespace has objects.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.informers().all(Informer::is_empty)
@@ -92,7 +91,7 @@ impl<V: View> MultiNamespaceInformer<V> {
         MultiNamespaceIndex(self.informers().map(|informer| informer.index(name, keys.clone())).collect())
     }
 
-    /// Whether all namespaces have synced.
+    /// Returns `true` if all namespaces have synced.
     #[must_use]
     pub fn has_synced(&self) -> bool {
         self.informers().all(Informer::has_synced)
@@ -128,7 +127,7 @@ impl<V: View, K: Eq + Hash + 'static> MultiNamespaceIndex<V, K> {
         self.0.iter().flat_map(|index| index.get(key)).collect()
     }
 
-    /// How many objects have that key.
+    /// Number of objects with that index key.
     #[must_use]
     pub fn count<Q>(&self, key: &Q) -> usize
     where

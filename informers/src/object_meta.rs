@@ -2,7 +2,7 @@
 
 use kcm_api::{Meta, View};
 
-/// An object of a cache, whatever its view.
+/// An object of a cache of any view.
 pub trait ObjectMeta: Send + Sync + 'static {
     /// Metadata of the object.
     fn metadata(&self) -> &Meta;

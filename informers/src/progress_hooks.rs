@@ -16,11 +16,11 @@ pub type ProgressHook = Box<dyn Fn(&Progress<'_>) + Send + Sync>;
 /// The result of a step of a cache.
 #[derive(Debug)]
 pub struct Progress<'a> {
-    /// The last sync resource version after the step; unset where the resource has disappeared and the cache is empty.
+    /// The last sync resource version after the step; unset if the resource has disappeared and the cache is empty.
     pub resource_version: &'a ResourceVersion,
     /// An object that was deleted, or that is terminating for the first time.
     pub ended: Option<&'a Uid>,
-    /// Whether other objects than before the step cannot be decoded.
+    /// Whether the set of undecodable objects has changed in the step.
     pub undecodable_changed: bool,
 }
 
@@ -59,7 +59,7 @@ impl ProgressHooks {
         drop(before);
     }
 
-    /// Calls all hooks, once for each object that has ended, and once where none has.
+    /// Calls all hooks, once for each deleted object, and once if no object was deleted.
     pub(crate) fn call(
         &self,
         resource_version: impl FnOnce() -> ResourceVersion,

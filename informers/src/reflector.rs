@@ -152,7 +152,7 @@ impl Reflector {
 
     fn perform(&mut self, effect: Effect) {
         match effect {
-            // Objects are staged and applied where they are decoded.
+            // The code that decodes objects also stages and applies them.
             Effect::Nothing | Effect::Stage | Effect::Apply => {}
             Effect::Open(request) => self.open(request),
             Effect::Close(trouble) => {
@@ -317,7 +317,7 @@ impl Reflector {
         let is_suspected = cause.may_be_outage();
         let error = ExchangeError { request: self.request.clone(), resource: self.shared.resource.clone(), cause };
         let text = chain(&error);
-        // An outage is logged once for all kinds. What goes on while a probe finds the server serving is this kind's.
+        // An outage is logged once for all kinds. An error that continues while the server serves belongs to this kind.
         let is_of_outage = is_suspected && (!self.was_suspected || !self.connection.is_serving());
         if is_suspected {
             self.connection.suspect(&text);

@@ -1,4 +1,4 @@
-//! What a reflector does with objects: the part of it that depends on their type.
+//! Stores the objects of a reflector: the part of it that depends on their type.
 //!
 //! Everything else of a reflector is compiled once, however many types of objects there are: 20 KB of code for each.
 
@@ -14,12 +14,11 @@ use crate::shared_informer::{SharedInformer, Staged};
 use crate::store::is_same_version;
 use crate::undecodable::Undecodable;
 
-/// Where the protocol wants an object that was read.
+/// The destination of an object that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Destination {
     /// The list that is not complete yet.
     Staged,
-    /// The cache.
     Cache,
     /// Nowhere: the exchange ends.
     Dropped,
@@ -30,8 +29,8 @@ pub(crate) trait ReflectorStore: Send {
     /// The form in which objects are asked for.
     fn form(&self) -> Form;
 
-    /// Reads the object of an event, and puts it where `destination` says, which is asked with its version; or removes it.
-    /// `line` is the whole event, where that is JSON.
+    /// Reads the object of an event, and puts it at the place that `destination` returns for its version, or removes
+    /// it. `line` is the whole event, if it is JSON.
     fn read(
         &mut self,
         event: Event<'_>,
@@ -42,7 +41,6 @@ pub(crate) trait ReflectorStore: Send {
     /// Reads the object of a page, and adds it to the list.
     fn stage(&mut self, item: Object<'_>);
 
-    /// Drops the list.
     fn unstage(&mut self);
 
     /// Replaces the contents of the cache by the list, which is complete at that version.

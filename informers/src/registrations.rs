@@ -1,4 +1,4 @@
-//! What one user of a factory has registered, and ends together.
+//! The registrations of one user of a factory, which end together.
 
 use std::sync::{Arc, Weak};
 
@@ -21,7 +21,7 @@ struct Registered {
 }
 
 impl Registrations {
-    /// No registrations.
+    /// Returns an empty set of registrations.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -53,7 +53,7 @@ impl Drop for Registered {
     }
 }
 
-/// Where the handles of one user record how to undo what they register.
+/// The record in which the handles of one user note how to undo their registrations.
 ///
 /// It does not keep the registrations alive: an event handler may own a handle of an informer, and would never be
 /// dropped.
@@ -61,7 +61,7 @@ impl Drop for Registered {
 pub(crate) struct Recorder(Option<Weak<Registered>>);
 
 impl Recorder {
-    /// Records how to undo a registration. Undoes it at once where the registrations are gone already; never, where the
+    /// Records how to undo a registration. Undoes it at once if the registrations have ended already, and never if the
     /// user has none.
     pub(crate) fn record(&self, remove: impl FnOnce() + Send + 'static) {
         let Some(registrations) = &self.0 else { return };

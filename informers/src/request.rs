@@ -8,7 +8,7 @@ use kube::client::Body;
 use crate::list_options::ListOptions;
 use crate::protocol::{ListWatchRequest, Protocol};
 
-/// The beginning of the content type of protobuf responses; that of watches has parameters.
+/// The beginning of the content type of protobuf responses; for watches, parameters follow.
 pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 const WHOLE_OBJECTS: HeaderValue = HeaderValue::from_static("application/json");

@@ -24,7 +24,7 @@ use crate::status::{InformerStatus, Record};
 use crate::store::Store;
 use crate::undecodable::{SharedUndecodable, Undecodable, UndecodableObject, UndecodableObjects};
 
-/// What an informer has whatever the type of its objects.
+/// The state of an informer that does not depend on the type of its objects.
 pub(crate) struct InformerState {
     pub(crate) resource: Resource,
     pub(crate) list_options: ListOptions,
@@ -110,7 +110,8 @@ impl<V: View> SharedInformer<V> {
         });
     }
 
-    /// Applies a change of an object that cannot be decoded: it leaves the cache, as its old state is none to decide by.
+    /// Applies a change of an object that cannot be decoded: it leaves the cache, because nothing may be decided by its
+    /// old state.
     pub(crate) fn put_undecodable(&self, undecodable: Undecodable) {
         let version = undecodable.resource_version();
         let Undecodable::Named(object) = &undecodable else {

@@ -30,15 +30,15 @@ pub enum Phase {
 pub struct InformerStatus {
     /// The resource that it lists and watches.
     pub resource: Resource,
-    /// The list options.
+    /// The list options of the informer.
     pub list_options: ListOptions,
     /// The type of the objects in the cache.
     pub view: &'static str,
     /// Other views and list options of the same resource, each of which is a watch of its own.
     pub also_watched_as: Vec<String>,
-    /// The phase.
+    /// Phase of the list and watch.
     pub phase: Phase,
-    /// How long it has been in that phase.
+    /// Time for which it has been in that phase.
     pub phase_for: Duration,
     /// Whether it has synced; stays set through later failures.
     pub synced: bool,
@@ -46,13 +46,13 @@ pub struct InformerStatus {
     pub reason: Option<String>,
     /// The last error, kept after recovery.
     pub last_error: Option<String>,
-    /// How many objects the cache holds.
+    /// Number of objects in the cache.
     pub objects: usize,
-    /// How many objects cannot be decoded, and so are not in the cache.
+    /// Number of objects that cannot be decoded, and so are not in the cache.
     pub undecodable: usize,
-    /// How many lists were completed.
+    /// Number of lists that were completed.
     pub lists: u64,
-    /// How long ago the last watch event was received, bookmarks included.
+    /// Time since the last watch event was received, including bookmarks.
     pub last_event_ago: Option<Duration>,
     /// The resource version up to which the cache has applied all changes.
     pub last_sync_resource_version: ResourceVersion,

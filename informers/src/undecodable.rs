@@ -11,38 +11,38 @@ use parking_lot::RwLock;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct UndecodableObject {
-    /// Namespace and name.
+    /// Namespace and name of the object.
     pub key: ObjectKey,
-    /// The uid; unset where it cannot be read either.
+    /// The uid; unset if it cannot be read either.
     pub uid: Uid,
-    /// The resource version; unset where it cannot be read either.
+    /// The resource version; unset if it cannot be read either.
     pub resource_version: ResourceVersion,
-    /// The metadata; absent where it cannot be decoded either.
+    /// The metadata; `None` if they cannot be decoded either.
     pub meta: Option<Meta>,
     /// Why the object cannot be decoded.
     pub error: String,
 }
 
 impl UndecodableObject {
-    /// Whether the object is being deleted, as far as its metadata can be decoded.
+    /// Returns `true` if the object is being deleted, as far as its metadata can be decoded.
     #[must_use]
     pub fn is_terminating(&self) -> bool {
         self.meta.as_ref().is_some_and(Meta::is_terminating)
     }
 
-    /// Whether its metadata names the object with that uid as its controller.
+    /// Returns `true` if its metadata names the object with that uid as its controller.
     #[must_use]
     pub fn is_controlled_by(&self, owner: &Uid) -> bool {
         self.meta.as_ref().is_some_and(|meta| meta.is_controlled_by(owner))
     }
 }
 
-/// What is known of an object that cannot be decoded.
+/// The known parts of an object that cannot be decoded.
 #[derive(Debug)]
 pub(crate) enum Undecodable {
     /// At least its name.
     Named(Arc<UndecodableObject>),
-    /// The error alone.
+    /// The error only, without a name.
     Nameless(String),
 }
 
@@ -84,7 +84,7 @@ impl UndecodableObjects {
         self.by_key.remove(key).is_some()
     }
 
-    /// The objects of a list whose error is new, and the errors of those without a name.
+    /// The objects of a list whose error is new, and the errors of objects without a name.
     fn new_of(&self, list: &Self) -> Vec<(Option<Arc<UndecodableObject>>, String)> {
         let is_known =
             |object: &UndecodableObject| self.by_key.get(&object.key).is_some_and(|known| known.error == object.error);
@@ -106,7 +106,7 @@ impl UndecodableObjects {
         self.by_key.len() + self.nameless.values().sum::<usize>()
     }
 
-    /// What the status says of them.
+    /// Describes them for the status.
     pub(crate) fn sentence(&self) -> Option<String> {
         let first = self.by_key.values().next().map(|object| format!("{}: {}", object.key, object.error));
         let nameless = || self.nameless.keys().next().map(|error| format!("an object without a name: {error}"));
@@ -141,8 +141,8 @@ impl SharedUndecodable {
         }
     }
 
-    /// Replaces all objects by those of a list while `replace_cache` replaces the cache: at no time is an object in
-    /// neither.
+    /// Replaces all objects by the objects of a list while `replace_cache` replaces the cache: at no time is an object
+    /// in neither.
     pub(crate) fn replace<R>(&self, list: UndecodableObjects, replace_cache: impl FnOnce() -> R) -> R {
         let is_change = {
             let objects = &mut *self.objects.write();
@@ -157,12 +157,12 @@ impl SharedUndecodable {
         replaced
     }
 
-    /// The objects of a list whose error is new, and the errors of those without a name.
+    /// The objects of a list whose error is new, and the errors of objects without a name.
     pub(crate) fn new_of(&self, list: &UndecodableObjects) -> Vec<(Option<Arc<UndecodableObject>>, String)> {
         self.objects.read().new_of(list)
     }
 
-    /// Whether objects were added, forgotten or replaced since the last call.
+    /// Returns `true` if objects were added, forgotten or replaced since the last call.
     pub(crate) fn take_changed(&self) -> bool {
         self.changed.swap(false, Ordering::Relaxed)
     }

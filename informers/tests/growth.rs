@@ -28,7 +28,7 @@ const SIZES: [usize; 3] = [1_000, 10_000, 50_000];
 const EVENTS: usize = 1_000;
 const PODS_OF_AN_OWNER: usize = 50;
 
-/// How often any pod was looked at: nothing in an informer reads an object but through its metadata.
+/// Number of reads of the metadata of any pod. An informer reads objects only through their metadata.
 static LOOKS: AtomicUsize = AtomicUsize::new(0);
 
 struct Pod(PartialObjectMeta);
@@ -93,10 +93,10 @@ fn send(chunks: &Chunks, lines: String) {
     chunks.unbounded_send(Ok(Frame::data(lines.into()))).expect("the informer must listen");
 }
 
-/// What is counted.
+/// Names of the counters.
 const COUNTED: [&str; 3] = ["allocations", "bytes allocated", "looks at objects"];
 
-/// What a thousand events cost, in the order of [`COUNTED`].
+/// Cost of a thousand events, in the order of [`COUNTED`].
 type Cost = [usize; 3];
 
 /// Sends `lines`, of which the last has that version, and counts until the informer has seen them.
@@ -110,7 +110,7 @@ async fn cost_of(lines: String, version: usize, chunks: &Chunks, pods: &Informer
     [change.allocations + change.reallocations, change.bytes_allocated, LOOKS.load(Relaxed) - looked]
 }
 
-/// What updates, and what deletions and additions, cost beside that many pods.
+/// Returns the cost of updates, and of deletions with additions, beside that many pods.
 ///
 /// The cache is indexed by owner and by namespace. A subscriber selects the pods of the owner at each change, as
 /// controllers do.

@@ -17,7 +17,7 @@ use tower::ServiceExt as _;
 /// Keys and versions: what a cache is compared by.
 type Versions = BTreeMap<ObjectKey, String>;
 
-/// What a subscriber knows that does as it is notified.
+/// Returns a copy of the cache that a subscriber keeps by its notifications.
 fn mirror<V: View>(informer: &Informer<V>) -> Arc<Mutex<Versions>> {
     let mirror = Arc::new(Mutex::new(Versions::new()));
     let notified = Arc::clone(&mirror);
@@ -93,7 +93,7 @@ fn client_of_an_older_server(sandbox: &Sandbox) -> Client {
     Client::new(service, "default")
 }
 
-/// How often everything had to be listed.
+/// Returns the number of lists of all objects.
 async fn survives(seed: u64, has_streaming_lists: bool) -> u64 {
     let sandbox = Sandbox::new(SandboxOptions { seed, watch_window: 20, ..SandboxOptions::default() });
     let client = if has_streaming_lists { sandbox.client() } else { client_of_an_older_server(&sandbox) };

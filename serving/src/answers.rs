@@ -1,4 +1,4 @@
-//! One request: who sends it, whether they may, and its answer.
+//! One request: its user, its authorization, and its response.
 
 use std::sync::Arc;
 
@@ -18,16 +18,17 @@ use super::held_body::HeldBody;
 use super::percent::percent_decoded;
 use super::routes::{text, typed};
 
-/// How many answers beside those about health are made and sent at a time; further requests wait. A scrape is some
-/// hundred kilobytes, and clients may read slowly.
+/// Largest number of responses, except about health, that are made and sent at a time. Further requests wait. A scrape
+/// is some hundred kilobytes, and clients may read slowly.
 const MOST_ANSWERS: usize = 32;
 
-/// How many requests may wait for a review or an answer at a time; further ones are refused. Each holds its headers.
+/// Largest number of requests that wait for a review or a response at a time. Further requests are refused. Each holds
+/// its headers.
 ///
-/// Probes do not count: they are answered at once.
+/// Probes do not count: they are served at once.
 const MOST_REQUESTS: usize = 1024;
 
-/// Answers requests.
+/// Authorizes requests and routes them.
 pub(super) struct Answers {
     access: Access,
     router: Router,
@@ -37,11 +38,11 @@ pub(super) struct Answers {
 
 /// The client of a connection.
 pub(super) struct Peer {
-    /// Its certificate, and those that link it to an authority.
+    /// Its certificate, and the certificates that link it to a CA.
     pub(super) certificates: Vec<CertificateDer<'static>>,
 }
 
-/// The answer to a request.
+/// The response to a request.
 pub(super) struct Answered {
     pub(super) response: Response<Body>,
     /// Whether the user is not authenticated.
@@ -65,7 +66,7 @@ impl Answers {
         Answered { response, is_anonymous }
     }
 
-    /// The answer, and whether the user is not authenticated.
+    /// Returns the response, and `true` if the user is not authenticated.
     async fn decided(&self, parts: Parts, body: Body, peer: &Peer, place: &Arc<Place>) -> (Response<Body>, bool) {
         let Some(path) = percent_decoded(parts.uri.path()) else {
             return (text(StatusCode::BAD_REQUEST, "400 Bad Request: the path is malformed\n"), true);
@@ -146,7 +147,7 @@ fn failure(reason: &str, code: StatusCode, message: &str) -> Value {
     })
 }
 
-/// What no browser takes for HTML.
+/// Escapes text so that no browser takes it for HTML.
 fn sanitized(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -25,43 +25,43 @@ use super::answers::{Answers, Peer};
 use super::connection_limit::Place;
 use super::tls::Tls;
 
-/// How long a client may take for the TLS handshake, and on HTTP/1.1 for each header, the time before it included.
+/// Longest time for the TLS handshake, and on HTTP/1.1 for each header, including the time before it.
 ///
 /// # Upstream
 /// `ReadHeaderTimeout` in `apiserver/pkg/server/secure_serving.go`; it leaves idle connections open for 90 s.
 pub(super) const HEADERS: Duration = Duration::from_secs(32);
 
-/// How long nothing may arrive on a connection of HTTP/2, answers to pings included.
+/// Longest time without any data on a connection of HTTP/2. Responses to pings count as data.
 ///
 /// # Upstream
 /// `IdleTimeout` in the same place.
 const SILENCE: Duration = Duration::from_secs(90);
 
-/// How long a client may accept no bytes of its answers.
+/// Longest time for which a client accepts no bytes of its responses.
 const STALL: Duration = Duration::from_secs(30);
 
-/// How long a connection may take to end that has been told to.
+/// Longest time that a connection takes to close after it is asked to.
 const CLOSING: Duration = Duration::from_secs(5);
 
 /// The largest header, all lines together; also the read buffer of HTTP/1.1.
 const HEADER_BYTES: u32 = 32 * 1024;
 
-/// How much of its answers a stream of HTTP/2 may hold back for a client that does not read them.
+/// Bytes of responses that an HTTP/2 stream holds at most for a client that does not read them.
 const UNSENT: usize = 32 * 1024;
 
 /// How much of the bodies of requests a client may send ahead: no path takes more than a number.
 const WINDOW: u32 = 64 * 1024;
 
-/// How often a quiet HTTP/2 connection is asked whether its client is there, and how long that may take.
+/// Pause before a quiet HTTP/2 connection is pinged, and longest time until the client's response.
 const PING: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(15));
 
-/// What Go's servers answer to plain HTTP.
+/// The response of Go's servers to plain HTTP.
 const PLAIN_HTTP: &[u8] = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
 
-/// A socket with deadlines for reads and writes, of which hyper has none of its own.
+/// A socket with deadlines for reads and writes, because hyper has no deadlines.
 type Socket = Pin<Box<TimeoutStream<TcpStream>>>;
 
-/// What all connections share.
+/// State that all connections share.
 pub(super) struct Shared {
     pub(super) tls: Arc<Tls>,
     pub(super) answers: Answers,
@@ -71,7 +71,7 @@ pub(super) struct Shared {
     pub(super) stop: CancellationToken,
 }
 
-/// Serves a connection until it ends, loses its place, or `stop` is cancelled and its requests are answered.
+/// Serves a connection until it ends, loses its place, or `stop` is cancelled and its requests are served.
 pub(super) async fn serve(stream: TcpStream, place: Place, shared: Arc<Shared>) {
     let displaced = place.displaced.clone();
     displaced.run_until_cancelled(Box::pin(serve_in_place(stream, Arc::new(place), &shared))).await;
@@ -96,7 +96,7 @@ async fn serve_in_place(stream: TcpStream, place: Arc<Place>, shared: &Arc<Share
         // Boxed, so that an idle connection has no room for it.
         Box::pin(async move {
             let answered = shared.answers.answer(request.map(Body::new), &peer, &place).await;
-            // As upstream: HTTP/2 lets one client cause much work, and for that it has to be known.
+            // As upstream: HTTP/2 lets one client cause much work, so that only an authenticated client may use it.
             if speaks_http2 && answered.is_anonymous {
                 closing.cancel();
             }
@@ -105,7 +105,7 @@ async fn serve_in_place(stream: TcpStream, place: Arc<Place>, shared: &Arc<Share
     });
     let builder = builder(speaks_http2, shared.streams, Streams::default());
     let mut connection = Box::pin(builder.serve_connection(TokioIo::new(stream), service));
-    // A client that is gone, or sends no HTTP, is no failure of the port.
+    // A client that disconnects, or does not speak HTTP, is no failure of the port.
     tokio::select! {
         biased;
         _ended = connection.as_mut() => return,
@@ -141,7 +141,7 @@ async fn accept_tls(mut stream: TcpStream, tls: &Tls) -> Option<TlsStream<Socket
 async fn refuse_plain_http(stream: &mut TcpStream) -> std::io::Result<()> {
     stream.write_all(PLAIN_HTTP).await?;
     stream.shutdown().await?;
-    // Closing with something unread would reset the connection, and the answer would be lost.
+    // Closing with unread data would reset the connection, and the response would be lost.
     let mut unread = [0; 4096];
     for _ in 0..16 {
         if stream.read(&mut unread).await? == 0 {

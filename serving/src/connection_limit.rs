@@ -1,4 +1,4 @@
-//! A bound on open connections: one too many displaces the one that matters least.
+//! A bound on open connections. At the bound, a new connection displaces the least important connection.
 //!
 //! A limit that lets new connections wait would let idle ones of a hostile client keep out the kubelet's probes, and a
 //! failed probe restarts the process. So the newest connection is always accepted.
@@ -9,12 +9,12 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-/// What is known of a connection.
+/// Facts about a connection that decide its importance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 struct Standing {
     /// Whether a request on it came from an authenticated user.
     authenticated: bool,
-    /// Whether a request on it is being answered.
+    /// Whether a request on it is being served.
     busy: bool,
 }
 
@@ -46,8 +46,8 @@ impl ConnectionLimit {
         Arc::new(Self { most, open: Mutex::default() })
     }
 
-    /// A place for a new connection. If there is none left, the connection that matters least loses its own: one without
-    /// an authenticated user before others, an idle one before a busy one, the oldest first.
+    /// Returns a place for a new connection. If no place is left, the least important connection loses its place: first
+    /// connections without an authenticated user, then idle ones, the oldest first.
     pub(super) fn enter(self: &Arc<Self>) -> Place {
         let displaced = CancellationToken::new();
         let mut guard = self.open.lock();
@@ -65,7 +65,7 @@ impl ConnectionLimit {
         Place { limit: Arc::clone(self), id, displaced }
     }
 
-    /// How many connections are open.
+    /// Number of open connections.
     #[cfg(test)]
     fn len(&self) -> usize {
         self.open.lock().1.len()
@@ -84,7 +84,7 @@ fn least(open: &BTreeMap<u64, Open>) -> Option<u64> {
 }
 
 impl Place {
-    /// A request on the connection is answered while the value lives.
+    /// Marks the connection as busy while the value lives.
     pub(super) fn request(self: &Arc<Self>) -> RequestInPlace {
         self.limit.change(self.id, |open| open.requests += 1);
         RequestInPlace(Arc::clone(self))
@@ -102,7 +102,7 @@ impl Drop for Place {
     }
 }
 
-/// A request that is being answered.
+/// A request that is being served.
 #[derive(Debug)]
 pub(super) struct RequestInPlace(Arc<Place>);
 

@@ -1,4 +1,4 @@
-//! What the debug endpoints show, as JSON; `docs/debug.md` states each field.
+//! The JSON of the debug endpoints; `docs/debug.md` states each field.
 
 use std::time::Duration;
 
@@ -27,14 +27,14 @@ pub fn caches(manager: &ManagerHandle) -> Value {
     json!({ "caches": caches })
 }
 
-/// As [`caches`], without the memory of the objects: reads none of them.
+/// Like [`caches`], without the memory of the objects: reads none of them.
 pub(crate) fn informers(manager: &ManagerHandle) -> Value {
     let caches: Vec<_> = manager.informers().iter().map(|status| cache(status, None)).collect();
     json!({ "caches": caches })
 }
 
-/// `/debug/controllers/NAME/keys/NAMESPACE/NAME`: why a key was reconciled, and what it waits for. Absent where there is no
-/// such controller.
+/// Returns `/debug/controllers/NAME/keys/NAMESPACE/NAME`: the reason why a key was reconciled, and what it waits for.
+/// Returns `None` if there is no such controller.
 #[must_use]
 pub fn key(manager: &ManagerHandle, controller: &str, object: &ObjectKey) -> Option<Value> {
     Some(json!({ "keys": manager.explain(controller, object)? }))

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use axum::body::{Body, Bytes};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
-/// A body that drops `held` when it has been sent, or its connection is gone.
+/// A body that drops `held` when it has been sent, or its connection has ended.
 pub(super) struct HeldBody<T> {
     body: Body,
     held: Option<T>,

@@ -1,4 +1,4 @@
-//! The HTTPS port: health, metrics, configuration and state, for those who may see them.
+//! The HTTPS port: health, metrics, configuration and state, for authorized users.
 //!
 //! ```text
 //! client ──TCP──▶ thread ──▶ connection ──TLS, HTTP──▶ answers ──▶ access ──▶ routes/*.rs
@@ -8,10 +8,11 @@
 //!
 //! # Guarantees
 //! - The port is bound before anything else starts, and served until everything else has stopped.
-//! - It is served by a thread and a runtime of its own: no request waits for a reconcile, and no reconcile for a request.
+//! - It is served by a thread and a runtime of its own: no request waits for a reconcile, and no reconcile for a
+//!   request.
 //! - Memory is bounded whatever clients do: `docs/serving.md` has the figures, and the constants that they follow from
 //!   are in `connection.rs` and `thread.rs`.
-//! - The newest connection is always accepted, so that idle ones never keep a probe out.
+//! - The newest connection is always accepted, so that idle connections never keep a probe out.
 //! - A file that cannot be used leaves the certificates as they are.
 //!
 //! # Routes

@@ -6,13 +6,13 @@ use std::os::fd::OwnedFd;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with, sockopt};
 
-/// How many connections the operating system keeps until they are accepted.
+/// Number of connections that the operating system keeps until they are accepted.
 const BACKLOG: i32 = 1024;
 
 /// Binds `address`; `0.0.0.0` and `::` are every address of both IP families.
 ///
 /// # Errors
-/// Where the operating system refuses the address.
+/// If the operating system refuses the address.
 ///
 /// # Upstream
 /// Go's `net.Listen` sets `SO_REUSEADDR` on every listener, so that on Linux `--permit-address-sharing` adds nothing; a

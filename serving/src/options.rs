@@ -29,20 +29,17 @@ pub struct ServingOptions {
     pub has_page: bool,
     /// Certificates and parameters of TLS.
     pub(crate) tls: TlsSettings,
-    /// Who sends requests.
+    /// Ways to find the user of a request.
     pub(crate) authentication: AuthenticationOptions,
-    /// Whether they may.
+    /// Rules for the requests of a user.
     pub(crate) authorization: AuthorizationOptions,
 }
 
-/// The HTTP/2 streams of one connection where no flag says otherwise.
-///
-/// # Upstream
-/// `Serve` in `apiserver/pkg/server/secure_serving.go`.
+/// Number of HTTP/2 streams of one connection, unless a flag says otherwise.
 const HTTP2_STREAMS: u32 = 100;
 
 impl ServingOptions {
-    /// The options that `settings` ask for; `None` for `--secure-port=0`.
+    /// Reads the options from `settings`. Returns `None` for `--secure-port=0`.
     ///
     /// # Errors
     /// Every reason why the port cannot be served as the settings say.
@@ -104,8 +101,8 @@ impl ServingOptions {
         }))
     }
 
-    /// The options of a program that runs a manager itself and has no users to tell apart: where `settings` are the
-    /// defaults, it listens on a free port of 127.0.0.1, serves the status page, and shows everything to everyone there.
+    /// Returns the options for a program that runs a manager itself and does not distinguish users. With default
+    /// `settings` it listens on a free port of 127.0.0.1, serves the status page, and shows everything to every user.
     ///
     /// # Errors
     /// Every reason why the port cannot be served as the settings say.
@@ -128,7 +125,8 @@ impl ServingOptions {
             options.has_page = true;
         }
         if is_default("disable-http2-serving") {
-            // Over HTTP/2 a client without credentials gets one answer on a connection, and the page's stream would end.
+            // Over HTTP/2 a client without credentials gets one response on a connection, and the page's stream would
+            // end.
             options.http2_streams = None;
             options.tls.http2 = false;
         }

@@ -1,6 +1,6 @@
 //! Percent-encoding in paths and headers. Pure.
 
-/// `text` with its percent-encoding undone; `None` where it is malformed, or is not UTF-8 then.
+/// Decodes the percent-encoding of `text`. Returns `None` if it is malformed, or if the result is not UTF-8.
 pub(super) fn percent_decoded(text: &str) -> Option<String> {
     if !text.contains('%') {
         return Some(text.to_owned());

@@ -1,4 +1,4 @@
-//! What makes the profiles that `/debug/pprof/` serves.
+//! Makes the profiles that `/debug/pprof/` serves.
 
 use std::time::Duration;
 
@@ -20,11 +20,11 @@ pub trait Profiler: Send + Sync {
     async fn heap(&self) -> Result<Vec<u8>, ProfileError>;
 }
 
-/// Why there is no profile.
+/// An error that prevents a profile.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProfileError {
-    /// Another one is being made.
+    /// Another profile is being made.
     #[error("a profile is being made already")]
     InUse,
     /// This program cannot make it.

@@ -1,4 +1,4 @@
-//! What the routes show.
+//! The data that the routes show.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::health::Check;
 use super::profiler::Profiler;
 
-/// What the routes show.
+/// Data that the routes show.
 pub struct ServingState {
     /// The settings of the start.
     pub settings: Effective,
@@ -18,16 +18,16 @@ pub struct ServingState {
     pub metrics: Arc<Metrics>,
     /// The controllers, their loops and caches.
     pub manager: ManagerHandle,
-    /// The health checks beside those of the controllers, in the order in which they are listed: what only a restart
-    /// cures.
+    /// Health checks in addition to the controllers' checks, in the order of the list. They check for problems that
+    /// only a restart cures.
     pub live: Vec<Check>,
     /// The checks that only readiness has.
     pub ready: Vec<Check>,
     /// Returns the status of each lease that this process competes for, as the status page reads it: a list.
     pub leases: Box<dyn Fn() -> Value + Send + Sync>,
-    /// Makes the profiles under `/debug/pprof/`; absent if the program was built without a profiler.
+    /// Makes the profiles under `/debug/pprof/`; `None` if the program was built without a profiler.
     pub profiler: Option<Arc<dyn Profiler>>,
-    /// When the process was started.
+    /// Time at which the process was started.
     pub started: Timestamp,
     /// Sets the verbosity of the logs.
     pub set_verbosity: Box<dyn Fn(i32) + Send + Sync>,

@@ -22,27 +22,27 @@ use super::state::ServingState;
 use super::tls::{Tls, TlsError};
 use super::ui::Feed;
 
-/// How many connections are open at a time: with the memory that one may hold, the bound of what clients can cost.
+/// Largest number of open connections. With the memory of one connection, it bounds the cost of all clients.
 pub(super) const MOST_CONNECTIONS: usize = 256;
 
-/// How often certificates and authorities are read again.
+/// Interval at which certificates and CAs are read again.
 ///
-/// Comparing their content needs no watch on folders, and sees files that are replaced in whatever way.
+/// Comparing their content needs no watch on folders, and notices every way of replacing a file.
 const RELOAD: Duration = Duration::from_secs(5);
 
-/// How long requests may take to finish when the port is closed.
+/// Time for which requests may finish when the port is closed.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// The pause after a connection could not be accepted, mostly for want of file descriptors.
 const RESPITE: Duration = Duration::from_millis(50);
 
-/// How long nothing may arrive on a connection until the kernel asks whether its client is there.
+/// Time without data on a connection, after which the kernel asks whether its client is there.
 ///
 /// # Upstream
 /// `defaultKeepAlivePeriod` in `apiserver/pkg/server/secure_serving.go`.
 const KEEP_ALIVE: Duration = Duration::from_mins(3);
 
-/// Why the port is not served.
+/// An error of serving the port.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServingError {
@@ -52,15 +52,15 @@ pub enum ServingError {
          nothing"
     )]
     Listen {
-        /// The address.
+        /// The address that was requested.
         address: SocketAddr,
-        /// What the operating system says.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// Certificates and parameters.
+    /// Certificates or TLS parameters cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// Kubeconfigs and authorities.
+    /// Kubeconfigs or CAs cannot be used.
     #[error(transparent)]
     Setup(#[from] SetupError),
     /// The cluster's settings of authentication.
@@ -69,12 +69,12 @@ pub enum ServingError {
     /// The operating system refuses another thread or its runtime.
     #[error("cannot start the thread of the HTTPS port")]
     Spawn(#[from] std::io::Error),
-    /// The thread ended.
+    /// The thread of the HTTPS port ended.
     #[error("the thread of the HTTPS port ended")]
     Ended,
 }
 
-/// The bound port: clients can connect, and are answered once it is served.
+/// The bound port. Clients can connect, and get responses once it is served.
 pub struct Bound {
     listener: TcpListener,
     address: SocketAddr,
@@ -86,7 +86,7 @@ impl Bound {
     /// Binds the port.
     ///
     /// # Errors
-    /// Where the address cannot be had.
+    /// If the address cannot be bound.
     pub fn bind(options: ServingOptions, clock: Arc<dyn Clock>) -> Result<Self, ServingError> {
         let address = options.address;
         let unbound = |source| ServingError::Listen { address, source };
@@ -95,16 +95,16 @@ impl Bound {
         Ok(Self { listener, address, options, clock })
     }
 
-    /// The bound address.
+    /// Returns the address that is bound.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Starts the thread that serves the port, and returns when it does. `seed` is for what is drawn at random.
+    /// Starts the thread and returns when it serves the port. `seed` seeds random numbers.
     ///
     /// # Errors
-    /// Where the thread cannot run, or a certificate, a kubeconfig or another file of the settings cannot be used.
+    /// If the thread cannot run, or a certificate, a kubeconfig or another file of the settings cannot be used.
     pub async fn serve(self, state: ServingState, seed: u64) -> Result<Serving, ServingError> {
         let (started, start) = oneshot::channel();
         let (end, ended) = oneshot::channel();
@@ -147,7 +147,7 @@ impl Bound {
             stop: stop.clone(),
         });
         tracing::info!(%address, "Serving securely");
-        // An error means that the caller is gone, which cancels nothing: the process ends.
+        // An error means that the caller was dropped, which cancels nothing: the process ends.
         let _waits = started.send(());
         let mut connections = JoinSet::new();
         let result = tokio::select! {
@@ -160,7 +160,7 @@ impl Bound {
         };
         drop(listener);
         shared.stop.cancel();
-        // What is not answered by then is cut.
+        // Requests that are not finished by then are cut.
         drop(timeout(GRACE, async { while connections.join_next().await.is_some() {} }).await);
         connections.shutdown().await;
         result
@@ -170,7 +170,7 @@ impl Bound {
 /// The port that is being served. It is closed when this is dropped.
 pub struct Serving {
     stop: CancellationToken,
-    /// Absent once the thread has ended.
+    /// `None` once the thread has ended.
     ended: Option<oneshot::Receiver<Result<(), ServingError>>>,
 }
 
@@ -186,7 +186,7 @@ impl Serving {
         }
     }
 
-    /// Closes the port, and returns when requests have been answered.
+    /// Closes the port, and returns when all requests have been answered.
     pub async fn stop(mut self) {
         self.stop.cancel();
         drop(self.failed().await);
@@ -199,7 +199,7 @@ impl Drop for Serving {
     }
 }
 
-/// Asks clients for certificates of the authorities that count now.
+/// Asks clients for certificates of the CAs that count now.
 fn ask_clients(tls: &Tls, trust: &Trust) {
     if let Err(error) = tls.ask_for(trust.subjects()) {
         let error = &error as &dyn std::error::Error;
@@ -207,7 +207,7 @@ fn ask_clients(tls: &Tls, trust: &Trust) {
     }
 }
 
-/// Reads certificates and authorities again, for ever.
+/// Reads certificates and CAs again, for ever.
 async fn reload(tls: &Tls, trust: &Trust) {
     let mut failed = false;
     loop {
@@ -252,7 +252,7 @@ async fn accept(listener: &tokio::net::TcpListener, shared: &Arc<Shared>, connec
         }
         match accepted {
             Ok((stream, _)) => {
-                // Where the kernel refuses, only dead clients stay longer.
+                // If the kernel refuses, only dead clients stay longer.
                 let _kept = sockopt::set_socket_keepalive(&stream, true);
                 let _kept = sockopt::set_tcp_keepidle(&stream, KEEP_ALIVE);
                 connections.spawn(serve(stream, limit.enter(), Arc::clone(shared)));

@@ -38,7 +38,7 @@ struct Current {
     metrics: Arc<Metrics>,
     handle: ManagerHandle,
     clients: ClientBuilder,
-    /// How many managers have been started.
+    /// Number of managers that have been started.
     number: u64,
 }
 

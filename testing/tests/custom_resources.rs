@@ -24,7 +24,7 @@ const WEBSITES: Resource = Resource::namespaced("example.com", "v1", "websites",
 const CONFIG_MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
 const NAME: &str = "website-controller";
 
-/// A controller of websites, which reads config maps too. It is skipped where websites are not served.
+/// A controller of websites, which reads config maps too. It is skipped if websites are not served.
 const CONTROLLER: ControllerDescriptor = ControllerDescriptor::new(NAME, init);
 
 /// Reads config maps alone, and stays.
@@ -41,7 +41,7 @@ const NEIGHBOUR: ControllerDescriptor = ControllerDescriptor::new_async("neighbo
     })
 });
 
-/// How many values of a kind live.
+/// Number of living values of a kind.
 #[derive(Clone, Default)]
 struct Count(Arc<AtomicIsize>);
 
@@ -64,7 +64,7 @@ impl Drop for Counted {
     }
 }
 
-/// What an initialization makes and its end must free.
+/// Values that an initialization makes and its end must free.
 #[derive(Clone, Default)]
 struct Living {
     handlers: Count,
@@ -90,7 +90,7 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     }
 }
 
-/// Labels websites.
+/// Sets a label on websites.
 struct Labels {
     websites: Informer<PartialObjectMeta>,
     _counted: Counted,
@@ -125,7 +125,7 @@ fn all_are_served(sandbox: &Sandbox) -> bool {
     websites.len() == OBJECTS && websites.iter().all(|website| website["metadata"]["labels"]["served"] == "yes")
 }
 
-/// What must be the same after each round.
+/// Figures that must be the same after each round.
 #[derive(Debug, PartialEq, Eq)]
 struct Footprint {
     informers: usize,
@@ -163,11 +163,11 @@ async fn a_custom_resource_that_is_installed_and_deleted_fifty_times_leaves_noth
     extensions.insert(living.clone());
     let cluster = TestEnvironment::new([CONTROLLER, NEIGHBOUR])
         .extensions(extensions)
-        // What the API server remembers of the past has its full size soon.
+        // The API server's history reaches its full size soon.
         .sandbox_options(SandboxOptions { watch_window: 50, request_log: 50, ..SandboxOptions::default() })
         // Decisions are kept up to a bound, which so few rounds do not reach.
         .explain_memory(0)
-        // A request that is under way when the resource goes may fail.
+        // A request may fail if the resource is removed while it runs.
         .allow_error("websites")
         .start()
         .await;
@@ -183,7 +183,7 @@ async fn a_custom_resource_that_is_installed_and_deleted_fifty_times_leaves_noth
 
         cluster.sandbox().unregister(&WEBSITES);
         reaches(&cluster, ControllerState::Skipped).await;
-        // Longer than what waits for a late response.
+        // Longer than the time-out of a late response.
         cluster.advance(Duration::from_mins(2)).await;
         while_deleted.push(footprint(&cluster, &living));
         if round == WARM_UP {

@@ -1,4 +1,4 @@
-//! What a million keys cost from `add` over `get` to `done`, with one producer and with eight.
+//! Cost of a million keys from `add` over `get` to `done`, with one producer and with eight.
 
 use std::thread;
 

@@ -6,17 +6,17 @@ use std::time::Duration;
 /// later.
 ///
 /// # Upstream
-/// The default is that of client-go's `DefaultTypedControllerRateLimiter`: 5 ms doubling to 1000 s,
-/// and ten retries a second after a burst of a hundred.
+/// The default is client-go's `DefaultTypedControllerRateLimiter`: 5 ms doubling to 1000 s, and ten retries a second
+/// after a burst of a hundred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryLimits {
     /// The back-off after a key's first failure; each further failure in a row doubles it.
     pub base: Duration,
-    /// The longest back-off. A key that goes on failing stays there.
+    /// The longest back-off. A key that keeps failing stays there.
     pub max: Duration,
     /// The time in which the bucket regains one token; zero for no bucket.
     pub interval: Duration,
-    /// How many retries a full bucket holds.
+    /// Number of retries that a full bucket holds.
     pub burst: u32,
 }
 

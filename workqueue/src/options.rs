@@ -22,7 +22,7 @@ pub struct QueueOptions {
     pub name: String,
     /// The rate limits of retries.
     pub limits: RetryLimits,
-    /// How long an initial key gives way to live ones before it takes turns with them.
+    /// Time for which an initial key gives way to live keys before it takes turns with them.
     pub ageing: Duration,
     /// The metrics of the queue.
     pub metrics: Arc<dyn Metrics>,

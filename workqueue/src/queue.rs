@@ -27,7 +27,7 @@ impl<K> std::fmt::Debug for WeakQueue<K> {
 }
 
 impl<K> WeakQueue<K> {
-    /// The queue, unless its last reference is gone.
+    /// The queue, unless its last handle was dropped.
     #[must_use]
     pub fn upgrade(&self) -> Option<Queue<K>> {
         self.0.upgrade().map(Queue)
@@ -42,7 +42,7 @@ struct Inner<K> {
 }
 
 impl<K: Clone + Eq + Hash> Queue<K> {
-    /// An empty queue.
+    /// Creates an empty queue with these options.
     #[must_use]
     pub fn new(options: QueueOptions) -> Self {
         let state = Mutex::new(State::new(options.limits, options.ageing));
@@ -55,7 +55,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         &self.0.options.name
     }
 
-    /// Adds a key, to be handed out as soon as its turn comes.
+    /// Adds a key, which is handed out when its turn comes.
     pub fn add(&self, key: K, priority: Priority) {
         self.with(|state, now| state.add(key, priority, now));
     }
@@ -77,7 +77,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.with(|state, now| state.retry(key, longest, now));
     }
 
-    /// Resets a key's failures. A retry that already waits is not taken back.
+    /// Resets a key's failures. A retry that already waits is kept.
     pub fn forget(&self, key: &K) {
         self.with(|state, now| state.forget(key, now));
     }
@@ -85,12 +85,12 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     /// Waits for a key and returns it; the caller ends its processing with [`done`](Self::done) or
     /// [`park`](Self::park).
     ///
-    /// `None` once the queue is shut down and nothing is ready. Gives way to other tasks now and then, even if keys are
-    /// ready.
+    /// `None` once the queue is shut down and nothing is ready. Yields to other tasks from time to time, even if keys
+    /// are ready.
     ///
     /// # Cancellation
     /// Nothing is lost: a key is taken in the same step in which the future completes, and a wake-up that a dropped
-    /// future had already received goes on to the next.
+    /// future had already received is passed to the next waiter.
     pub async fn get(&self) -> Option<K> {
         loop {
             // A worker that always finds a key must not starve the other tasks of its thread.
@@ -166,7 +166,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             wake.notify_waiters();
         }
         if is_ready {
-            // One worker is enough: it wakes the next where another key is ready.
+            // One worker is enough: it wakes the next if another key is ready.
             wake.notify_one();
         }
         result
@@ -174,7 +174,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
 }
 
 impl<K: Clone + Eq + Hash> Queue<K> {
-    /// How many keys are ready to be handed out.
+    /// Number of keys that are ready to be handed out.
     #[must_use]
     pub fn len(&self) -> usize {
         self.with(|state, now| {
@@ -183,13 +183,13 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         })
     }
 
-    /// Whether no key is ready to be handed out.
+    /// Returns `true` if no key is ready to be handed out.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How often a key has failed since it was last forgotten.
+    /// Number of failures of a key since it was last forgotten.
     #[must_use]
     pub fn failures(&self, key: &K) -> u32 {
         self.with(|state, _| state.failures(key))
@@ -201,8 +201,9 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.with(|state, now| state.unfinished_work(now))
     }
 
-    /// The key with which the queue makes no progress, and for how long it has made none: one that has been processing for
-    /// `least`; else, where no key was handed out for `least`, one that has been ready for so long. The longest of them.
+    /// Returns the key with which the queue makes no progress, and for how long. It is the key that has been processing
+    /// for longest, if that is at least `least`. Else, if no key was handed out for `least`, it is the key that has
+    /// been ready for longest, if that is at least `least`.
     #[must_use]
     pub fn stalled(&self, least: Duration) -> Option<Held<K>> {
         self.with(|state, now| {

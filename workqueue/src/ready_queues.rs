@@ -45,7 +45,7 @@ impl<K> ReadyQueues<K> {
         }
     }
 
-    /// How many keys are ready.
+    /// Number of keys that are ready.
     pub(crate) fn ready(&self) -> usize {
         self.ready
     }

@@ -5,9 +5,9 @@ use std::time::Duration;
 /// A snapshot of a queue, for debugging.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueSnapshot<K> {
-    /// How many keys are ready to be handed out.
+    /// Number of keys that are ready to be handed out.
     pub depth: usize,
-    /// How long the oldest of them has been ready.
+    /// Time for which the oldest of them has been ready.
     pub oldest: Option<Duration>,
     /// The keys that workers process, the longest processing first.
     pub processing: Vec<Held<K>>,
@@ -17,7 +17,7 @@ pub struct QueueSnapshot<K> {
     pub delayed: Vec<Delayed<K>>,
     /// The keys whose last attempts failed, the most failures first.
     pub failing: Vec<Failing<K>>,
-    /// How many keys take memory. Idle keys without failures do not.
+    /// Number of keys that take memory. Idle keys without failures do not.
     pub remembered: usize,
     /// Whether the queue was shut down.
     pub shut_down: bool,
@@ -26,29 +26,29 @@ pub struct QueueSnapshot<K> {
 /// A key that is processing or parked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held<K> {
-    /// The key.
+    /// The key that is held.
     pub key: K,
-    /// For how long.
+    /// Time since it was taken, was parked or became ready.
     pub age: Duration,
 }
 
 /// A key that will be added later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delayed<K> {
-    /// The key.
+    /// The key that is delayed.
     pub key: K,
-    /// How long from now.
+    /// Time until the key is added.
     pub due_in: Duration,
 }
 
 /// A key whose last attempts failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failing<K> {
-    /// The key.
+    /// The key that has failed.
     pub key: K,
-    /// How often in a row.
+    /// Number of failures in a row.
     pub failures: u32,
-    /// Whether its back-off can grow no longer. Such a key needs the attention of an operator.
+    /// Whether its back-off is at its maximum. Such a key needs the attention of an operator.
     pub at_longest_backoff: bool,
 }
 
@@ -64,19 +64,19 @@ pub struct UnfinishedWork {
 /// The status of one key that takes memory, for debugging.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyStatus<K> {
-    /// The key.
+    /// The key with this status.
     pub key: K,
-    /// Where it is in the queue.
+    /// Place of the key in the queue.
     pub stage: KeyStage,
     /// Whether it was added since it was taken. A key that is ready always was.
     pub is_added: bool,
-    /// How long from now a delayed add is due.
+    /// Time until a delayed add is due.
     pub due_in: Option<Duration>,
-    /// How often it has failed in a row.
+    /// Number of failures in a row.
     pub failures: u32,
 }
 
-/// Where a key is in its queue, and for how long.
+/// The place of a key in its queue, and the time it has been there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyStage {
     /// It is not queued; it may be due later.
@@ -85,6 +85,6 @@ pub enum KeyStage {
     Ready(Duration),
     /// A worker processes it.
     Processing(Duration),
-    /// It is parked.
+    /// It is held back until it is unparked.
     Parked(Duration),
 }

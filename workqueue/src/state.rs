@@ -195,7 +195,7 @@ impl<K: Clone + Eq + Hash> State<K> {
         }
     }
 
-    /// How many keys are ready.
+    /// Number of keys that are ready.
     pub(crate) fn ready(&self) -> usize {
         self.ready_queues.ready()
     }
@@ -380,7 +380,7 @@ impl<K: Clone + Eq + Hash + Ord> State<K> {
     }
 }
 
-/// Whether a place in the ready queues belongs to the current stay of its key there.
+/// Returns `true` for a place in the ready queues that belongs to the current stay of its key there.
 fn is_current<K: Eq + Hash>(entries: &HashMap<K, Entry>) -> impl Fn(&Place<K>) -> bool {
     |place| {
         entries

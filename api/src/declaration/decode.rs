@@ -10,7 +10,7 @@ use crate::decode_error::DecodeError;
 use crate::needs::{Part, is_decoded};
 use crate::protobuf::{Field, Kind, Message, Reader, Slot};
 
-/// Reads the fields of a message into their slots; what is not declared is skipped, and `null` has no fields.
+/// Reads the fields of a message into their slots. Undeclared fields are skipped, and `null` has no fields.
 pub fn walk<'de, S: Slots, D: Deserializer<'de>>(message: &'static Message, object: D) -> Result<S, D::Error> {
     let mut slots = S::default();
     Walk { message, slots: &mut slots }.deserialize(object)?;
@@ -83,7 +83,7 @@ impl<'de, S: Slots> Visitor<'de> for Walk<'_, S> {
     }
 }
 
-/// The name of a field, read as the field; absent where it is not declared.
+/// The declared field with the name of a key; `None` for a field that is not declared.
 struct Key(&'static Message);
 
 impl<'de> DeserializeSeed<'de> for Key {
@@ -106,7 +106,7 @@ impl Visitor<'_> for Key {
     }
 }
 
-/// The field of that name, which may be one of a message without a name.
+/// Returns the field with this name, which may be inside a message without a name.
 fn find(message: &'static Message, name: &str) -> Option<&'static Field> {
     message.iter().find(|field| field.name == name).or_else(|| {
         message.iter().filter(|field| field.name.is_empty()).find_map(|field| match field.kind {
@@ -138,7 +138,7 @@ impl<'de, S: Slots> DeserializeSeed<'de> for Value<'_, S> {
     }
 }
 
-/// Reads the fields of a view into their slots, and of the annotations those that it keeps.
+/// Reads the fields of a view into their slots, and the annotations that the view keeps.
 pub fn walk_view<'de, S: Slots, D: Deserializer<'de>>(
     message: &'static Message,
     annotations: &'static [&'static str],
@@ -157,10 +157,10 @@ pub fn no_slot<'de, D: Deserializer<'de>>(value: D) -> Result<(), D::Error> {
     IgnoredAny::deserialize(value).map(drop)
 }
 
-/// An object in one of both forms.
+/// An object as JSON or as protobuf.
 #[derive(Debug, Clone, Copy)]
 pub enum Object<'a> {
-    /// Its JSON.
+    /// The value as JSON text.
     Json(&'a str),
     /// Its message, without the envelope.
     Protobuf(&'a [u8]),
@@ -175,10 +175,9 @@ impl Object<'_> {
         }
     }
 
-    /// Decodes a part where a controller needs it; absent where nothing of it is set.
+    /// Decodes a part if a controller needs it. Returns `None` if no field of it is set.
     ///
-    /// The object is read once more for each part. In protobuf that costs little, since what is skipped is not looked
-    /// at.
+    /// The object is read once for each part. In protobuf that costs little, because skipped fields are not parsed.
     pub fn decode_part<P: Part + Declared + DeserializeOwned>(self) -> Result<Option<P>, DecodeError> {
         if !is_decoded::<P>() {
             return Ok(None);

@@ -1,7 +1,7 @@
-//! The macros themselves.
+//! The macros `view!` and `message!`, and the macros behind them.
 
-/// Declares a [`View`](crate::View): a struct, where the JSON and the protobuf of an object have its fields, and how
-/// both are decoded.
+/// Declares a [`View`](crate::View): a struct, its fields' places in the JSON and the protobuf of an object, and their
+/// decoders.
 ///
 /// ```
 /// use kcm_api::{Resource, View, view};
@@ -16,7 +16,7 @@
 ///             /// `spec.image`.
 ///             pub image: String = "image";
 ///             let replicas: Option<i32> = "replicas";
-///             /// `spec.replicas`, 1 where it is absent.
+///             /// `spec.replicas`, 1 if it is absent.
 ///             pub replicas: i32 = replicas.unwrap_or(1);
 ///         }
 ///         "status" {
@@ -35,10 +35,10 @@
 /// ```
 ///
 /// # Syntax
-/// - `resource:` is the resource that is listed and watched. `annotations:` are those that are kept; it can be left
-///   out.
+/// - `resource:` is the resource that is listed and watched. `annotations:` lists the annotations that are kept; it can
+///   be left out.
 /// - `parts: PodPart [PodVolumes, PodAddresses];` after those names the parts of the view, declared with
-///   [`message!`](crate::message!), and the enum that holds them. A [`Part`](crate::Part) is decoded where a controller
+///   [`message!`](crate::message!), and the enum that holds them. A [`Part`](crate::Part) is decoded if a controller
 ///   needs it. Parts can be left out.
 /// - `"spec" { … }` has the fields of an object within the object, to any depth. They are fields of the one struct.
 /// - `pub image: String = "image";` is a field, decoded as its type; missing or `null` it is the type's default, and a
@@ -46,8 +46,8 @@
 ///   declared with [`message!`](crate::message!).
 /// - `let replicas: Option<i32> = "replicas";` is decoded too, for the expressions of other fields, and not kept.
 /// - `pub replicas: i32 = replicas.unwrap_or(1);` is a field that is computed from values of `let`.
-/// - `"image" @ 2` and `"spec" @ 2 { … }` have numbers in protobuf, those of the kind's `generated.proto`. A view with
-///   numbers is requested as protobuf, where the API server has it; the types of its fields implement
+/// - `"image" @ 2` and `"spec" @ 2 { … }` have field numbers in protobuf, taken from the kind's `generated.proto`. A
+///   view with numbers is requested as protobuf, if the API server serves it; the types of its fields implement
 ///   [`ProtobufType`](crate::protobuf::ProtobufType), which says how they are encoded. `"conditions" @ 6 as KIND` says
 ///   it for this field. Custom resources have no protobuf.
 /// - `"" @ 2 { … }` has fields that are a message of their own in protobuf, but not in JSON.
@@ -137,11 +137,11 @@ macro_rules! __impl_view {
         ($(#[$meta:meta])* $vis:vis struct $name:ident) ($resource:expr) ($($annotation:expr),*)
         ($($parts:ident $($part:ident)+)?)
     ) => {
-        // Reports a contradiction also where the view is not used.
+        // Reports a contradiction even if the view is not used.
         const _: bool = $crate::declaration::has_numbers(<$name as $crate::declaration::Declared>::MESSAGE);
 
         $(
-            /// The parts that an object has, of those that a controller needs.
+            /// The parts of an object that a controller needs.
             #[derive(Debug, Clone, PartialEq)]
             #[allow(clippy::enum_variant_names, reason = "parts are named after their view")]
             enum $parts { $($part($part),)+ }
@@ -203,8 +203,8 @@ macro_rules! __impl_view {
 
 /// Declares a struct that is decoded from JSON and protobuf within a view: an element of a list, a status.
 ///
-/// The syntax is that of [`view!`](crate::view!), without resource and annotations. `null` and the missing object are
-/// the default, which is that of all fields.
+/// The syntax is the same as in [`view!`](crate::view!), without resource and annotations. `null` and the missing
+/// object are the default: all fields have their default.
 ///
 /// ```
 /// kcm_api::message! {
@@ -227,7 +227,7 @@ macro_rules! message {
     };
 }
 
-/// Collects the fields of a struct, those of its sections included, and the slots from which they are made; then
+/// Collects the fields of a struct and of its sections, and the slots from which they are made; then
 /// declares the struct.
 #[doc(hidden)]
 #[macro_export]

@@ -1,4 +1,4 @@
-//! What [`view!`](crate::view!) and [`message!`](crate::message!) expand to.
+//! The code behind [`view!`](crate::view!) and [`message!`](crate::message!).
 
 mod decode;
 mod macros;
@@ -21,11 +21,11 @@ pub trait Slots: Default {
     fn read<'de, D: serde::Deserializer<'de>>(&mut self, slot: u16, value: D) -> Result<(), D::Error>;
 }
 
-/// Whether a view can be read from protobuf: whether its fields have numbers; the first one is the metadata, which
-/// has one in any case.
+/// Returns `true` if a view can be read from protobuf, which needs numbers for its fields. The first field is the
+/// metadata, which always has a number.
 ///
 /// # Panics
-/// Where the declaration contradicts itself; it is called while compiling.
+/// If the declaration contradicts itself. It is called while compiling.
 #[must_use]
 pub const fn has_numbers(view: &Message) -> bool {
     let (metadata, fields) = view.split_at(1);

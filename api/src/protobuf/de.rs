@@ -65,7 +65,7 @@ struct Value<'a, 'de> {
     kind: Kind,
 }
 
-/// A time as a string, of whole seconds; absent where it is not set.
+/// Reads a time as a string in whole seconds, or `None` if it is not set.
 ///
 /// A time out of range is the nearest one in range: otherwise a client could create an object that controllers cannot
 /// decode.
@@ -195,7 +195,7 @@ struct Entries<'a, 'de> {
     tag: Tag,
     kind: Kind,
     is_first: bool,
-    /// What follows the tag of the value; absent where the entry has none.
+    /// Tag of the value and the entry's bytes after it; `None` if the entry has no value.
     value: Option<(Tag, Input<'de>)>,
 }
 
@@ -231,7 +231,7 @@ impl<'de> MapAccess<'de> for Entries<'_, 'de> {
     }
 }
 
-/// A text, asked for as it is, as an option, or within a type of its own.
+/// A text, for strings, options and newtypes.
 struct Text<'de>(Cow<'de, str>);
 
 impl<'de> Deserializer<'de> for Text<'de> {

@@ -1,8 +1,8 @@
 //! Reading views from protobuf, the form in which API servers keep built-in objects.
 //!
-//! A [`Message`] says which fields of a message are read and what they are called in JSON; a [`Reader`] then is a
-//! deserializer of serde, so a view reads protobuf through the same `Deserialize` as JSON. What a table does not name
-//! is skipped by its length, without looking into it.
+//! A [`Message`] lists the fields that are read from a message, with their names in JSON. A [`Reader`] is a
+//! deserializer of serde, so that a view reads protobuf through the same `Deserialize` as JSON. Other fields are
+//! skipped by their length, without parsing them.
 //!
 //! Differences to JSON: empty strings, zero numbers and false flags are present; an unset time is present, and reads as
 //! `null`; empty lists and maps are absent.
@@ -10,7 +10,7 @@
 //! # Upstream
 //! `generated.proto` of `k8s.io/api` and `k8s.io/apimachinery`, and the encoding of
 //! `apimachinery/pkg/runtime/serializer/protobuf`: an object is the magic number and a `runtime.Unknown` around it. Go
-//! writes all elements of a list and all entries of a map in one go; scattered ones are refused.
+//! writes all elements of a list and all entries of a map in one go; scattered elements are refused.
 
 mod de;
 pub(crate) mod types;
@@ -46,16 +46,16 @@ pub(crate) enum Slot {
     Section,
 }
 
-/// How a field is encoded.
+/// Encoding of a field in protobuf.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
-    /// A string.
+    /// A string of UTF-8 text.
     Text,
     /// An integer of any width, not one of `sint`.
     Integer,
-    /// A boolean.
+    /// A boolean, encoded as a number.
     Flag,
-    /// A `metav1.Time`; read as a string of RFC 3339, or as `null` where it is not set.
+    /// A `metav1.Time`; read as a string of RFC 3339, or as `null` if it is not set.
     Time,
     /// Bytes, borrowed from the message.
     Bytes,
@@ -63,7 +63,7 @@ pub enum Kind {
     IntOrString,
     /// A `resource.Quantity`; read as its string.
     Quantity,
-    /// A message.
+    /// A message with these fields.
     One(&'static Message),
     /// A list: strings, bytes or messages.
     List(&'static Kind),
@@ -90,7 +90,7 @@ impl Field {
         Self { number, name, kind: Kind::One(message), slot: Slot::Section }
     }
 
-    /// A string.
+    /// Declares a field that is a string.
     #[must_use]
     pub const fn text(number: u32, name: &'static str) -> Self {
         Self::new(number, name, Kind::Text)
@@ -102,13 +102,13 @@ impl Field {
         Self::new(number, name, Kind::Integer)
     }
 
-    /// A boolean.
+    /// Declares a field that is a boolean.
     #[must_use]
     pub const fn flag(number: u32, name: &'static str) -> Self {
         Self::new(number, name, Kind::Flag)
     }
 
-    /// A `metav1.Time`; read as a string of RFC 3339, or as `null` where it is not set.
+    /// Declares a `metav1.Time`; read as a string of RFC 3339, or as `null` if it is not set.
     #[must_use]
     pub const fn time(number: u32, name: &'static str) -> Self {
         Self::new(number, name, Kind::Time)
@@ -120,7 +120,7 @@ impl Field {
         Self::new(number, name, Kind::Bytes)
     }
 
-    /// A message in this one.
+    /// Declares a field that is a message.
     #[must_use]
     pub const fn one(number: u32, name: &'static str, message: &'static Message) -> Self {
         Self::new(number, name, Kind::One(message))
@@ -151,7 +151,7 @@ impl Field {
     }
 }
 
-/// Reads one message; a deserializer for structs.
+/// Deserializer for structs that reads one message.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'de> {
     bytes: &'de [u8],
@@ -168,10 +168,10 @@ impl<'de> Reader<'de> {
 
 const MAGIC: &[u8] = b"k8s\0";
 
-/// The message within the envelope that API servers put around an object.
+/// Returns the message within the envelope of the API server.
 ///
 /// # Errors
-/// Where the magic number is missing, or what follows is no `runtime.Unknown`.
+/// If the magic number is missing, or is not followed by a `runtime.Unknown`.
 pub fn unwrap(object: &[u8]) -> Result<&[u8], Malformed> {
     const RAW: u32 = 2;
     let mut input = Input(object.strip_prefix(MAGIC).ok_or(Malformed::NoEnvelope)?);

@@ -11,10 +11,10 @@ use crate::key::Uid;
 use crate::labels::Labels;
 use crate::version::ResourceVersion;
 
-/// A type of which fields are read from protobuf.
+/// A type of fields that can be read from protobuf.
 ///
-/// Of what Go writes, `Option` is for pointers: a string, number or boolean that is none is always present in protobuf,
-/// and read as `Some` even where it is empty.
+/// `Option` is for pointers of the Go types. Go always writes a string, number or boolean that is not a pointer, and it
+/// is read as `Some` even if it is empty.
 pub trait ProtobufType {
     /// How a field of this type is encoded.
     const KIND: Kind;
@@ -57,10 +57,10 @@ impl<K, V: ProtobufType> ProtobufType for BTreeMap<K, V> {
     const KIND: Kind = Kind::Map(&V::KIND);
 }
 
-/// Whether a declared message can be read from protobuf: whether all of its fields have numbers.
+/// Returns `true` if a declared message can be read from protobuf: all of its fields have numbers.
 ///
 /// # Panics
-/// Where some of its fields have a number and others have none, or two of one message share a number or a name. It is
+/// If only some of its fields have a number, or two fields share a number or a name. It is
 /// called while compiling.
 pub(crate) const fn has_numbers(message: &Message) -> bool {
     let mut numbered = 0;

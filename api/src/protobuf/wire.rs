@@ -15,12 +15,12 @@ pub enum Malformed {
     /// A number of more than 64 bits.
     #[error("a number of the message is too large")]
     TooLarge,
-    /// A wire type that proto2 and proto3 do not have, or that of groups.
+    /// The wire type of groups, or a wire type that proto2 and proto3 do not have.
     #[error("field {field} has the unknown wire type {wire}")]
     WireType {
         /// The number of the field.
         field: u32,
-        /// The wire type.
+        /// The wire type that was read.
         wire: u8,
     },
     /// A known field that is encoded as something else.
@@ -28,7 +28,7 @@ pub enum Malformed {
     Unexpected {
         /// The number of the field.
         field: u32,
-        /// The wire type.
+        /// The wire type that was read.
         wire: u8,
     },
     /// The error of the deserialized type.
@@ -54,7 +54,7 @@ const FIXED_64: u8 = 1;
 const LENGTH: u8 = 2;
 const FIXED_32: u8 = 5;
 
-/// A value as it is encoded, without the schema that says what it means.
+/// An encoded value, without the schema that gives it a meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WireValue<'a> {
     /// A number of variable length.
@@ -99,7 +99,7 @@ pub fn packed_varints(mut bytes: &[u8]) -> impl Iterator<Item = Result<u64, Malf
     })
 }
 
-/// What is left of a message.
+/// The unread rest of a message.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Input<'de>(pub(super) &'de [u8]);
 

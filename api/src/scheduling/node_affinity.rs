@@ -28,8 +28,8 @@ crate::message! {
 }
 
 impl NodeSelector {
-    /// The node that a pod is made for by the first requirement that selects a node by name; absent where there is none,
-    /// or where it has not exactly one value.
+    /// Returns the node that the first requirement on a node's name selects. Returns `None` if there is no such
+    /// requirement, or if it does not have exactly one value.
     ///
     /// # Upstream
     /// `GetTargetNodeName` of `pkg/controller/daemon/util`.
@@ -48,7 +48,7 @@ impl NodeSelector {
 #[derive(Debug, Clone, PartialEq)]
 pub struct RequiredNodeAffinity {
     selector: Selector,
-    // Without those that match no node; absent where there is no node affinity.
+    // Terms that match no node are left out. `None` if the pod has no node affinity.
     terms: Option<Box<[Term]>>,
 }
 
@@ -73,7 +73,7 @@ impl RequiredNodeAffinity {
         Self { selector: Selector::of_labels(node_selector.iter()), terms }
     }
 
-    /// Whether a node of this name and with these labels is selected.
+    /// Returns `true` if the affinity selects a node with this name and these labels.
     #[must_use]
     pub fn matches(&self, node: &str, labels: &Labels) -> bool {
         self.selector.matches(labels)
@@ -82,7 +82,7 @@ impl RequiredNodeAffinity {
 }
 
 impl Term {
-    /// Absent for a term that matches no node: one without requirements, and one that is not valid.
+    /// Parses a term. Returns `None` if it matches no node, because it has no requirements or is invalid.
     fn of(raw: &NodeSelectorTerm) -> Option<Self> {
         if raw.match_expressions.is_empty() && raw.match_fields.is_empty() {
             return None;

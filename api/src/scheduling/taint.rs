@@ -1,4 +1,4 @@
-//! Taints of nodes.
+//! Taints of nodes and their effects.
 
 use crate::intern::InternedStr;
 
@@ -6,9 +6,9 @@ crate::message! {
     /// A taint of a node.
     #[derive(Eq)]
     pub struct Taint {
-        /// `key`.
+        /// `key`, empty if it is absent.
         pub key: InternedStr = "key" @ 1;
-        /// `value`.
+        /// `value`, empty if it is absent.
         pub value: InternedStr = "value" @ 2;
         /// `effect`: `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
         pub effect: InternedStr = "effect" @ 3;
@@ -16,13 +16,13 @@ crate::message! {
 }
 
 impl Taint {
-    /// Whether no pod is scheduled that does not tolerate the taint.
+    /// Returns `true` if the taint keeps pods that do not tolerate it from being scheduled.
     #[must_use]
     pub fn prevents_scheduling(&self) -> bool {
         &*self.effect == "NoSchedule" || self.evicts()
     }
 
-    /// Whether pods that run are evicted if they do not tolerate the taint.
+    /// Returns `true` if running pods that do not tolerate the taint are evicted.
     #[must_use]
     pub fn evicts(&self) -> bool {
         &*self.effect == "NoExecute"

@@ -3,10 +3,11 @@
 use super::taint::Taint;
 use crate::intern::InternedStr;
 
-/// Whether the operators `Gt` and `Lt` of tolerations compare numbers: the gate `TaintTolerationComparisonOperators`.
+/// State of the feature gate `TaintTolerationComparisonOperators`: the operators `Gt` and `Lt` of tolerations compare
+/// numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ComparisonOperators {
-    /// They do.
+    /// The operators compare numbers.
     Enabled,
     /// A toleration with such an operator tolerates nothing.
     Disabled,
@@ -16,23 +17,23 @@ crate::message! {
     /// A toleration of a pod.
     #[derive(Eq)]
     pub struct Toleration {
-        /// `key`; an empty one matches every key.
+        /// `key`; an empty key matches every key.
         pub key: InternedStr = "key" @ 1;
-        /// `operator`: `Equal`, `Exists`, `Gt` or `Lt`; an empty one is `Equal`.
+        /// `operator`: `Equal`, `Exists`, `Gt` or `Lt`. An empty operator means `Equal`.
         pub operator: InternedStr = "operator" @ 2;
-        /// `value`.
+        /// `value`, empty if it is absent.
         pub value: InternedStr = "value" @ 3;
-        /// `effect`; an empty one matches every effect.
+        /// `effect`; an empty effect matches every effect.
         pub effect: InternedStr = "effect" @ 4;
     }
 }
 
 impl Toleration {
-    /// Whether the toleration tolerates the taint.
+    /// Returns `true` if the toleration tolerates the taint.
     ///
     /// # Upstream
-    /// `Toleration.ToleratesTaint`. `Gt` tolerates a taint whose value is greater than that of the toleration. Both must be
-    /// 64-bit integers in their shortest form: `07` and `+7` are none.
+    /// `Toleration.ToleratesTaint`. `Gt` tolerates a taint whose value is greater than the toleration's value. Both
+    /// must be 64-bit integers in their shortest form: `07` and `+7` are invalid.
     #[must_use]
     pub fn tolerates(&self, taint: &Taint, comparison: ComparisonOperators) -> bool {
         let matches = |wanted: &InternedStr, value: &InternedStr| wanted.is_empty() || wanted == value;

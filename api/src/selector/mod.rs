@@ -14,8 +14,8 @@ use crate::name::{is_label_key, is_label_value};
 /// Displays as that text, requirements sorted by key and values sorted; parsing it again gives an equal selector.
 ///
 /// # Upstream
-/// `metav1.LabelSelectorAsSelector` and `labels.Parse`; of the two spellings `=` and `==` the first is displayed.
-/// What selects nothing is displayed as a contradiction, not as the empty text, which selects everything.
+/// `metav1.LabelSelectorAsSelector` and `labels.Parse`; the spellings `=` and `==` are both displayed as `=`.
+/// A selector that selects nothing is displayed as a contradiction, because the empty text selects everything.
 ///
 /// # Examples
 /// ```
@@ -43,7 +43,7 @@ struct Requirement {
     test: Test,
 }
 
-/// What is asked of a label.
+/// Test of the value of a label.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Test {
     Equals(InternedStr),
@@ -64,66 +64,66 @@ pub enum InvalidSelector {
     /// A key that no label can have.
     #[error("label selector has the invalid key {key:?}")]
     Key {
-        /// The key.
+        /// Key of the label.
         key: String,
     },
     /// A value that no label can have.
     #[error("label selector has the invalid value {value:?} for key {key:?}")]
     Value {
-        /// The key.
+        /// Key of the invalid requirement.
         key: String,
-        /// The value.
+        /// The value that is invalid.
         value: String,
     },
     /// An operator that there is not.
     #[error("{operator:?} is not a valid label selector operator")]
     Operator {
-        /// The operator.
+        /// The operator that is unknown.
         operator: String,
     },
     /// `In` or `NotIn` without a value.
     #[error("label selector operator {operator:?} needs a value for key {key:?}")]
     NoValues {
-        /// The key.
+        /// Key of the invalid requirement.
         key: String,
-        /// The operator.
+        /// The operator of the requirement.
         operator: &'static str,
     },
     /// `Exists` or `DoesNotExist` with a value.
     #[error("label selector operator {operator:?} takes no values for key {key:?}")]
     UnwantedValues {
-        /// The key.
+        /// Key of the invalid requirement.
         key: String,
-        /// The operator.
+        /// The operator of the requirement.
         operator: &'static str,
     },
     /// `>` or `<` with something that is no integer.
     #[error("label selector compares key {key:?} with {value:?}, which is not an integer")]
     NotAnInteger {
-        /// The key.
+        /// Key of the invalid requirement.
         key: String,
-        /// The value.
+        /// The value that is invalid.
         value: String,
     },
     /// Text that does not follow the grammar of queries.
     #[error("label selector {text:?} is malformed at byte {at}: found {found:?}, expected {expected}")]
     Syntax {
-        /// The whole selector.
+        /// Text of the whole selector.
         text: String,
         /// Where the unexpected part begins.
         at: usize,
         /// The unexpected part; empty at the end of the text.
         found: String,
-        /// What could have stood there.
+        /// The tokens that would be valid here.
         expected: &'static str,
     },
 }
 
 crate::message! {
-    /// A label selector as objects carry it, not yet checked.
+    /// A label selector as objects contain it, not yet checked.
     #[derive(Eq)]
     pub struct LabelSelector {
-        /// Labels that must have just these values.
+        /// Labels that must have exactly these values.
         pub match_labels: Labels = "matchLabels" @ 1;
         /// Further conditions, all of which must hold.
         pub match_expressions: Vec<LabelSelectorRequirement> = "matchExpressions" @ 2;
@@ -144,7 +144,7 @@ crate::message! {
 }
 
 impl Selector {
-    /// Text that selects nothing, as the query syntax has none of its own.
+    /// Text that selects nothing, because the query syntax has no such text.
     const NOTHING: &str = "!none,none";
 
     /// Matches every set of labels: a selector without requirements.
@@ -153,13 +153,13 @@ impl Selector {
         Self(Repr::All(Box::default()))
     }
 
-    /// Matches no set of labels: an absent selector.
+    /// Returns the selector that matches no set of labels, as an absent selector does.
     #[must_use]
     pub const fn nothing() -> Self {
         Self(Repr::Nothing)
     }
 
-    /// Matches what carries all of `labels` with these values; everything where there are none.
+    /// Returns a selector of objects that have all of `labels` with these values. Without labels it selects everything.
     #[must_use]
     pub fn of_labels<'a>(labels: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         Self::all(
@@ -167,19 +167,19 @@ impl Selector {
         )
     }
 
-    /// Whether this is [`everything`](Self::everything).
+    /// Returns `true` if this is [`everything`](Self::everything).
     #[must_use]
     pub fn is_everything(&self) -> bool {
         matches!(&self.0, Repr::All(requirements) if requirements.is_empty())
     }
 
-    /// Whether this is [`nothing`](Self::nothing).
+    /// Returns `true` if this is [`nothing`](Self::nothing).
     #[must_use]
     pub const fn is_nothing(&self) -> bool {
         matches!(self.0, Repr::Nothing)
     }
 
-    /// Whether an object with these labels is selected. Allocates nothing.
+    /// Returns `true` if an object with these labels is selected. Allocates nothing.
     #[must_use]
     pub fn matches(&self, labels: &Labels) -> bool {
         match &self.0 {
@@ -188,7 +188,7 @@ impl Selector {
         }
     }
 
-    /// The one value that the label `key` must have to be selected; absent where there is no such condition.
+    /// Returns the only value of the label `key` that can be selected, or `None` if other values can be, too.
     ///
     /// With an index by that label, objects with another value need not be read.
     #[must_use]
@@ -196,7 +196,7 @@ impl Selector {
         self.required_labels().find(|(name, _)| **name == *key).map(|(_, value)| value)
     }
 
-    /// The labels that an object must have with one value to be selected, for an index by labels.
+    /// Returns the labels that must have one certain value for an object to be selected, for an index by labels.
     pub fn required_labels(&self) -> impl Iterator<Item = (&InternedStr, &InternedStr)> {
         let requirements = match &self.0 {
             Repr::Nothing => &[][..],
@@ -214,10 +214,11 @@ impl Selector {
         })
     }
 
-    /// Matches what meets all requirements of a term of a node selector, which has the operators `Gt` and `Lt` besides.
+    /// Returns a selector for all requirements of a term of a node selector, which also has the operators `Gt` and
+    /// `Lt`.
     ///
     /// # Errors
-    /// A requirement that the API does not admit.
+    /// If a requirement is not valid in the API.
     ///
     /// # Upstream
     /// `nodeSelectorRequirementsAsSelector` of `component-helpers/scheduling/corev1/nodeaffinity`.

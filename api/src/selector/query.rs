@@ -132,7 +132,7 @@ impl<'a> Parser<'a> {
         InvalidSelector::Syntax { text: self.text.to_owned(), at, found, expected }
     }
 
-    /// The next token, where it starts and how long it is.
+    /// Returns the next token, its start and its length.
     fn token(&self) -> (Token<'a>, usize, usize) {
         let rest = self.text[self.at..].trim_start_matches([' ', '\t', '\r', '\n']);
         let start = self.text.len() - rest.len();

@@ -4,7 +4,7 @@
 //! - the label [`POD_TEMPLATE_HASH`] takes no part;
 //! - `null`, an empty list and an empty map are as absent, and so is an empty structure that Go cannot leave out
 //!   (`resources: {}`); an empty structure that may be absent counts (`emptyDir: {}`), a field that we do not know too;
-//! - where a quantity stands, its value counts: `1000m` is `1`;
+//! - quantities count by value: `1000m` is `1`;
 //! - numbers count by value, strings without regard to escapes, members of objects in any order, items of lists in
 //!   theirs.
 //!
@@ -32,10 +32,10 @@ use shape::{Shape, TEMPLATE};
 /// The label that distinguishes the pods of the replica sets of a deployment.
 pub const POD_TEMPLATE_HASH: &str = "pod-template-hash";
 
-/// Whether two pod templates are the same, [`POD_TEMPLATE_HASH`] aside.
+/// Returns `true` if two pod templates are the same, except for [`POD_TEMPLATE_HASH`].
 ///
-/// An equivalence; templates that are the same have the same [`template_hash`]. Parts with the same text are not
-/// looked into, so templates that differ in little cost little.
+/// This is an equivalence. Templates that are the same have the same [`template_hash`]. Parts with the same text are
+/// not parsed, so that comparing similar templates is cheap.
 ///
 /// # Examples
 /// ```
@@ -54,11 +54,11 @@ pub fn same_template(one: &RawValue, other: &RawValue) -> bool {
     is_same(one, other, &TEMPLATE, 0)
 }
 
-/// A short name for a pod template: ten characters that fit a label and a name and spell no word.
+/// Returns a short name for a pod template: ten characters that are valid in labels and names and spell no word.
 ///
 /// Templates that are the [same](same_template) have the same hash. It is the same in every release and on every
-/// machine, but not upstream's, which hashes what Go prints of its own types. `collision_count` makes another hash
-/// where the first is taken by another template; absent and 0 make different ones, as upstream.
+/// machine, but differs from upstream's, which hashes Go's output for its types. `collision_count` makes another hash
+/// if another template has the first. `None` and 0 make different hashes, as upstream.
 #[must_use]
 pub fn template_hash(template: &RawValue, collision_count: Option<i32>) -> String {
     let mut normal = normal_form(template).into_bytes();
@@ -99,7 +99,7 @@ enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// No template is as deep; what is deeper counts by its text, so that no input overflows the stack.
+    /// Largest depth that is compared. Deeper values count by their text, so that no input overflows the stack.
     const DEEPEST: usize = 100;
 
     fn read(json: &'a RawValue, shape: &Shape, depth: usize) -> Self {
@@ -112,7 +112,7 @@ impl<'a> Value<'a> {
             [b'-' | b'0'..=b'9', ..] => normal_number(text, shape).map(|number| Self::Text(number.into())),
             _ => None,
         };
-        // What cannot be read, as half of a surrogate pair, is its own normal form.
+        // Text that cannot be decoded, such as half of a surrogate pair, is its own normal form.
         value.unwrap_or_else(|| {
             let mut own = String::with_capacity(text.len());
             compact(text, &mut own);
@@ -128,7 +128,7 @@ fn members<'a>(text: &'a str, shape: &Shape) -> Option<BTreeMap<Text<'a>, &'a Ra
     Some(members)
 }
 
-/// Whether a member is as if it were not there.
+/// Returns `true` if the member means the same as no member.
 fn is_absent(text: &str, shape: &Shape) -> bool {
     match text.as_bytes() {
         _ if matches!(shape, Shape::Ignored) => true,

@@ -1,14 +1,14 @@
-//! Where a template holds quantities, and where it is no matter whether something empty is there.
+//! The places of quantities in a template, and the places of structures that mean the same empty as absent.
 
 use Shape::{Any, Ignored, List, Map, Optional, Quantity, Struct};
 
-/// What is known of a value by its place.
+/// Facts about a value that follow from its place.
 ///
-/// The API server leaves out empty maps and writes plain structures even when they are empty: neither says anything.
-/// A structure that may be absent says something by being there: `namespaceSelector: {}` means all namespaces,
-/// `emptyDir: {}` is a directory. So it is with what we do not know.
+/// The API server leaves out empty maps and writes plain structures even if they are empty: neither has a meaning. An
+/// empty structure that may be absent has a meaning: `namespaceSelector: {}` means all namespaces, `emptyDir: {}` is a
+/// directory. Unknown fields are treated the same.
 pub(super) enum Shape {
-    /// Nothing is known.
+    /// Nothing is known about the value.
     Any,
     /// Takes no part in the comparison.
     Ignored,
@@ -46,7 +46,7 @@ impl Shape {
         }
     }
 
-    /// Whether an object in this place is as absent when empty.
+    /// Returns `true` if an empty object in this place means the same as no object.
     pub(super) const fn is_absent_when_empty(&self) -> bool {
         match self {
             Map(_) | Struct(_) => true,

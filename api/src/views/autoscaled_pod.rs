@@ -11,7 +11,7 @@ use crate::protobuf::{Kind, ProtobufType};
 use crate::resource_list::ResourceList;
 
 crate::message! {
-    /// Since when a pod runs and is ready, and what it requests.
+    /// Start, readiness and resource requests of a pod.
     pub struct AutoscaledPod {
         "spec" @ 2 {
             let containers: Vec<Container> = "containers" @ 2;
@@ -20,27 +20,27 @@ crate::message! {
             let pod_level: Option<ResourceRequirements> = "resources" @ 40;
         }
         "status" @ 3 {
-            /// The condition `Ready`.
+            /// Condition `Ready` of the status.
             pub ready_condition: ReadyCondition = "conditions" @ 2;
-            /// `status.startTime`.
+            /// `status.startTime`, `None` if it is absent.
             pub start_time: Option<Timestamp> = "startTime" @ 7;
         }
-        /// The requests.
+        /// Resource requests of the pod.
         pub requests: Box<PodRequests> = Box::new(PodRequests::of(containers, init_containers, &overhead, pod_level));
     }
 }
 
-/// The condition `Ready` of a pod, of which the first counts.
+/// The first condition `Ready` of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReadyCondition {
-    /// There is none.
+    /// The pod does not have the condition.
     #[default]
     Absent,
-    /// There is one.
+    /// The pod has the condition.
     Present {
         /// Whether it is `False`.
         is_false: bool,
-        /// When its status last changed; absent where it has no valid time.
+        /// Time of the last change of its status; `None` if it has no valid time.
         since: Option<Timestamp>,
     },
 }
@@ -59,12 +59,12 @@ impl<'de> Deserialize<'de> for ReadyCondition {
     }
 }
 
-/// What a pod requests.
+/// Resource requests of a pod.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PodRequests {
     /// Name and requests of each container, then of each init container that is always restarted.
     pub containers: Box<[(InternedStr, ResourceList)]>,
-    /// What the pod requests as a whole, with its overhead, where `spec.resources` requests CPU, memory or huge pages.
+    /// Requests of the whole pod with its overhead, if `spec.resources` requests CPU, memory or huge pages.
     ///
     /// A resource that `spec.resources` does not request is the sum over the containers.
     pub pod_level: Option<ResourceList>,

@@ -8,7 +8,7 @@ use crate::resource_list::ResourceList;
 use crate::resource_quantity::ResourceQuantity;
 
 crate::message! {
-    /// What a resource quota is charged for a pod, and the scopes that the pod is in.
+    /// Fields from which resource quotas compute the charge for a pod and its scopes.
     pub struct ChargedPod {
         "metadata" @ 1 {
             let grace_period_seconds: Option<i64> = "deletionGracePeriodSeconds" @ 10;
@@ -29,7 +29,7 @@ crate::message! {
             let init_container_statuses: Vec<ContainerStatus> = "initContainerStatuses" @ 10;
             let extended_resource_claim: Option<ExtendedResourceClaimStatus> = "extendedResourceClaimStatus" @ 18;
         }
-        /// The fields.
+        /// The fields that resource quotas read.
         pub fields: Box<QuotaFields> = {
             let containers = PodContainers {
                 regular: containers,
@@ -56,42 +56,41 @@ crate::message! {
     }
 }
 
-/// What resource quotas read of a pod.
+/// Fields of a pod that resource quotas read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct QuotaFields {
-    /// The resources of all containers, where what the status reports of a resize counts (gate
-    /// `InPlacePodVerticalScaling`).
+    /// Resources of all containers. The status counts during a resize (gate `InPlacePodVerticalScaling`).
     pub resources: ResourceRequirements,
-    /// The resources of all containers by the spec alone, where they differ from those.
+    /// Resources of all containers by the spec alone; `None` if they equal `resources`.
     pub before_status: Option<Box<ResourceRequirements>>,
-    /// `spec.resources`.
+    /// `spec.resources`, `None` if it is absent.
     pub pod_level: Option<Box<ResourceRequirements>>,
-    /// `spec.overhead`.
+    /// `spec.overhead`, empty if it is absent.
     pub overhead: ResourceList,
     /// Whether any container requests CPU or memory, or limits them.
     pub has_compute_resources: bool,
-    /// `status.qosClass`.
+    /// Quality of service: `status.qosClass`.
     pub qos_class: QosClass,
-    /// `spec.priorityClassName`.
+    /// `spec.priorityClassName`, `None` if it is absent.
     pub priority_class_name: Option<InternedStr>,
     /// Whether `spec.activeDeadlineSeconds` is set.
     pub has_active_deadline: bool,
     /// Whether an affinity term, or one of anti-affinity, names other namespaces.
     pub uses_cross_namespace_affinity: bool,
-    /// `metadata.deletionGracePeriodSeconds`.
+    /// `metadata.deletionGracePeriodSeconds`, `None` if it is absent.
     pub deletion_grace_period_seconds: Option<i64>,
-    /// `status.extendedResourceClaimStatus.resourceClaimName`.
+    /// `status.extendedResourceClaimStatus.resourceClaimName`, `None` if it is absent.
     pub extended_resource_claim: Option<Box<str>>,
 }
 
 crate::message! {
-    /// Requests and limits.
+    /// Resource requests and limits.
     #[derive(Eq)]
     pub struct ResourceRequirements {
-        /// The limits.
+        /// Limits by name of the resource.
         pub limits: ResourceList = "limits" @ 1;
-        /// The requests.
+        /// Requests by name of the resource.
         pub requests: ResourceList = "requests" @ 2;
     }
 }
@@ -102,7 +101,7 @@ crate::message! {
 pub enum QosClass {
     /// Neither requests nor limits.
     BestEffort,
-    /// Requests or limits.
+    /// Requests or limits, but not equal ones for all containers.
     Burstable,
     /// Requests that equal limits.
     Guaranteed,
@@ -194,7 +193,7 @@ fn is_resize_infeasible(conditions: &[Condition]) -> bool {
     pending.is_some_and(|condition| &*condition.reason == "Infeasible")
 }
 
-/// What the resources of a pod are computed from.
+/// Containers and statuses from which the resources of a pod are computed.
 pub(super) struct PodContainers {
     pub(super) regular: Vec<Container>,
     pub(super) init: Vec<Container>,
@@ -203,7 +202,7 @@ pub(super) struct PodContainers {
 }
 
 impl PodContainers {
-    /// What all containers request together, and their limits.
+    /// Returns the requests of all containers together, and their limits.
     ///
     /// # Upstream
     /// `resourcehelper.AggregateContainerRequests` and `AggregateContainerLimits`: an init container runs beside the
@@ -246,7 +245,7 @@ impl PodContainers {
         }
     }
 
-    /// The status of a container; of several of one name the last counts.
+    /// Returns the status of a container. The last of several statuses with one name counts.
     fn status_of(&self, container: &Container) -> Option<&ContainerStatus> {
         self.statuses.iter().rev().find(|status| status.name == container.name)
     }
@@ -257,7 +256,7 @@ impl PodContainers {
 }
 
 impl ResourceRequirements {
-    /// Whether CPU or memory is requested or limited.
+    /// Returns `true` if CPU or memory is requested or limited.
     #[must_use]
     pub fn are_compute(&self) -> bool {
         let is_positive = |list: &ResourceList, name| list.get(name).is_some_and(ResourceQuantity::is_positive);
@@ -265,8 +264,8 @@ impl ResourceRequirements {
     }
 }
 
-/// The resources of a container of which spec, actuated and allocated resources are known, and whether the resize of its
-/// pod is infeasible.
+/// Computes the resources of a container from its spec, actuated and allocated resources. The flag says that the resize
+/// of its pod is infeasible.
 type Effective = fn(&ResourceList, &ResourceList, &ResourceList, bool) -> ResourceList;
 
 fn effective_requests(

@@ -1,4 +1,4 @@
-//! Conditions of pods, nodes and jobs, of which decisions need little.
+//! Conditions of pods, nodes and Jobs, reduced to the facts that decisions need.
 
 use std::borrow::Cow;
 

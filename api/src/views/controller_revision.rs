@@ -1,19 +1,19 @@
-//! Controller revisions.
+//! The view of a ControllerRevision.
 
 use serde_json::value::RawValue;
 
 use crate::documented::Documented;
 use crate::resource::Resource;
 
-/// A controller revision, whole: its number is put, and its data becomes pods as it stands.
+/// A ControllerRevision with its JSON. The controller updates its number, and copies its data into pods.
 pub type ControllerRevision = Documented<ControllerRevisionView>;
 
 crate::view! {
-    /// What decisions read of a controller revision beside its data.
+    /// Fields of a ControllerRevision that decisions read, without its data.
     pub struct ControllerRevisionView {
         resource: Resource::namespaced("apps", "v1", "controllerrevisions", "ControllerRevision");
 
-        /// `revision`: the order of the revisions of one owner.
+        /// `revision`: position in the order of an owner's revisions.
         pub revision: i64 = "revision" @ 3;
     }
 }

@@ -1,4 +1,4 @@
-//! Cron jobs.
+//! The view of a CronJob.
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -9,31 +9,31 @@ use crate::key::Uid;
 use crate::protobuf::{Kind, ProtobufType};
 use crate::resource::Resource;
 
-/// A cron job, whole: its status is put, and its template becomes jobs as it stands.
+/// A CronJob with its JSON. The controller updates its status and copies its template into Jobs.
 pub type CronJob = Documented<CronJobView>;
 
 crate::view! {
-    /// What decisions read of a cron job.
+    /// Fields of a CronJob that decisions read.
     pub struct CronJobView {
         resource: Resource::namespaced("batch", "v1", "cronjobs", "CronJob");
 
         "spec" @ 2 {
-            /// `spec.schedule`.
+            /// `spec.schedule`, empty if it is absent.
             pub schedule: InternedStr = "schedule" @ 1;
-            /// `spec.timeZone`.
+            /// `spec.timeZone`, `None` if it is absent.
             pub time_zone: Option<InternedStr> = "timeZone" @ 8;
-            /// `spec.startingDeadlineSeconds`.
+            /// `spec.startingDeadlineSeconds`, `None` if it is absent.
             pub starting_deadline_seconds: Option<i64> = "startingDeadlineSeconds" @ 2;
-            /// `spec.concurrencyPolicy`.
+            /// `spec.concurrencyPolicy`, `Allow` if it is absent.
             pub concurrency_policy: ConcurrencyPolicy = "concurrencyPolicy" @ 3;
-            /// `spec.suspend`.
+            /// `spec.suspend`, `false` if it is absent.
             pub suspend: bool = "suspend" @ 4;
-            /// `spec.successfulJobsHistoryLimit`.
+            /// `spec.successfulJobsHistoryLimit`, `None` if it is absent.
             pub successful_jobs_history_limit: Option<i32> = "successfulJobsHistoryLimit" @ 6;
-            /// `spec.failedJobsHistoryLimit`.
+            /// `spec.failedJobsHistoryLimit`, `None` if it is absent.
             pub failed_jobs_history_limit: Option<i32> = "failedJobsHistoryLimit" @ 7;
         }
-        /// `status`.
+        /// Status of the CronJob, from `status`.
         pub status: CronJobStatus = "status" @ 3;
     }
 }
@@ -43,9 +43,9 @@ crate::message! {
     pub struct CronJobStatus {
         /// The jobs that run.
         pub active: Box<[ActiveJob]> = "active" @ 1;
-        /// When a job was last due that was started.
+        /// Time for which the last started Job was due.
         pub last_schedule_time: Option<Timestamp> = "lastScheduleTime" @ 4;
-        /// When a job last completed.
+        /// Time at which a Job last completed.
         pub last_successful_time: Option<Timestamp> = "lastSuccessfulTime" @ 5;
     }
 }
@@ -53,23 +53,23 @@ crate::message! {
 crate::message! {
     /// The reference of a cron job to a job that runs.
     pub struct ActiveJob {
-        /// Its namespace.
+        /// Namespace of the Job.
         pub namespace: InternedStr = "namespace" @ 2;
-        /// Its name.
+        /// Name of the Job.
         pub name: Box<str> = "name" @ 3;
-        /// Its uid.
+        /// Uid of the Job.
         pub uid: Uid = "uid" @ 4;
     }
 }
 
-/// What happens to jobs that still run when the next one is due.
+/// Treatment of Jobs that still run when the next Job is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum ConcurrencyPolicy {
-    /// The next one is not started.
+    /// The next Job is not started.
     Forbid,
-    /// They are deleted.
+    /// Running Jobs are deleted.
     Replace,
-    /// They run beside each other; so do those of a policy that this version does not know.
+    /// Jobs run beside each other. Unknown policies mean the same.
     #[default]
     #[serde(other)]
     Allow,

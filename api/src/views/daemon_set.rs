@@ -1,4 +1,4 @@
-//! Daemon sets.
+//! The view of a DaemonSet.
 
 use serde::Deserialize;
 
@@ -12,11 +12,11 @@ use crate::resource::Resource;
 use crate::scheduling::{NodeSelector, RequiredNodeAffinity, Toleration};
 use crate::selector::{InvalidSelector, LabelSelector, Selector};
 
-/// A daemon set, whole: its status is put, and its template becomes pods and revisions as it stands.
+/// A DaemonSet with its JSON. The controller updates its status and copies its template into pods and revisions.
 pub type DaemonSet = Documented<DaemonSetView>;
 
 crate::view! {
-    /// What decisions read of a daemon set.
+    /// Fields of a DaemonSet that decisions read.
     pub struct DaemonSetView {
         resource: Resource::namespaced("apps", "v1", "daemonsets", "DaemonSet");
         annotations: [
@@ -26,7 +26,7 @@ crate::view! {
 
         "spec" @ 2 {
             let selector: Option<LabelSelector> = "selector" @ 1;
-            /// `spec.selector`; one that is invalid does not keep the rest of the object from being read.
+            /// `spec.selector`. The object is read even if its selector is invalid.
             pub selector: Result<Selector, InvalidSelector> = Selector::try_from(selector.as_ref());
             "template" @ 2 {
                 "spec" @ 2 {
@@ -34,7 +34,7 @@ crate::view! {
                     let node_name: Option<InternedStr> = "nodeName" @ 10;
                     /// `spec.template.spec.nodeName`: the only node that the daemon runs on.
                     pub node_name: Option<InternedStr> = node_name.filter(|name| !name.is_empty());
-                    /// `spec.template.spec.hostNetwork`.
+                    /// `spec.template.spec.hostNetwork`, `false` if it is absent.
                     pub host_network: bool = "hostNetwork" @ 11;
                     "affinity" @ 18 {
                         "nodeAffinity" @ 1 {
@@ -45,37 +45,37 @@ crate::view! {
                                 RequiredNodeAffinity::new(&node_selector, required.as_ref());
                         }
                     }
-                    /// `spec.template.spec.tolerations`.
+                    /// `spec.template.spec.tolerations`, empty if it is absent.
                     pub tolerations: Box<[Toleration]> = "tolerations" @ 22;
                 }
             }
-            /// `spec.updateStrategy`.
+            /// Rollout of a new template: `spec.updateStrategy`.
             pub update_strategy: DaemonSetUpdateStrategy = "updateStrategy" @ 3;
-            /// `spec.minReadySeconds`.
+            /// `spec.minReadySeconds`, 0 if it is absent.
             pub min_ready_seconds: i32 = "minReadySeconds" @ 4;
             let revision_history_limit: Option<i32> = "revisionHistoryLimit" @ 6;
-            /// `spec.revisionHistoryLimit`, 10 where it is absent.
+            /// `spec.revisionHistoryLimit`, 10 if it is absent.
             pub revision_history_limit: i32 = revision_history_limit.unwrap_or(10);
         }
-        /// `status`.
+        /// Status of the DaemonSet, from `status`.
         pub status: DaemonSetStatus = "status" @ 3;
     }
 }
 
-/// When the pods of an old template are replaced.
+/// Time at which the pods of an old template are replaced.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(from = "RawUpdateStrategy")]
 pub enum DaemonSetUpdateStrategy {
-    /// Node by node.
+    /// Nodes are updated a few at a time.
     RollingUpdate {
-        /// How many nodes may be without an available pod because of the update; absent where it is not set.
+        /// Number of nodes that may be without an available pod because of the update; `None` if it is not set.
         max_unavailable: Option<IntOrPercent>,
-        /// How many nodes may have an old and a new pod; absent where it is not set.
+        /// Number of nodes that may have an old and a new pod; `None` if it is not set.
         max_surge: Option<IntOrPercent>,
     },
     /// When somebody deletes them.
     OnDelete,
-    /// Any other string, empty where none is set; the API server sets a default, so no object has this.
+    /// Any other string, empty if none is set. The API server sets a default, so no stored object has this.
     Other(InternedStr),
 }
 
@@ -103,23 +103,23 @@ crate::message! {
     /// The status of a daemon set.
     #[derive(Eq)]
     pub struct DaemonSetStatus {
-        /// How many nodes that should run the daemon have a pod.
+        /// Number of nodes that should run the daemon and have a pod.
         pub current_number_scheduled: i32 = "currentNumberScheduled" @ 1;
-        /// How many nodes that should not run the daemon have a pod.
+        /// Number of nodes that have a pod but should not run the daemon.
         pub number_misscheduled: i32 = "numberMisscheduled" @ 2;
-        /// How many nodes should run the daemon.
+        /// Number of nodes that should run the daemon.
         pub desired_number_scheduled: i32 = "desiredNumberScheduled" @ 3;
-        /// How many of them have a ready pod.
+        /// Number of nodes that should run the daemon and have a ready pod.
         pub number_ready: i32 = "numberReady" @ 4;
         /// The generation that this status was computed from.
         pub observed_generation: i64 = "observedGeneration" @ 5;
-        /// How many of them have a pod of the current template.
+        /// Number of nodes that should run the daemon and have a pod of the current template.
         pub updated_number_scheduled: i32 = "updatedNumberScheduled" @ 6;
-        /// How many of them have a pod that has been ready for long enough.
+        /// Number of nodes that should run the daemon and have a pod that has been ready for `minReadySeconds`.
         pub number_available: i32 = "numberAvailable" @ 7;
-        /// How many of them have no such pod.
+        /// Number of nodes that should run the daemon and have no available pod.
         pub number_unavailable: i32 = "numberUnavailable" @ 8;
-        /// How often the name of a revision was taken by another.
+        /// Number of times that the name of a revision was taken by another revision.
         pub collision_count: Option<i32> = "collisionCount" @ 9;
     }
 }

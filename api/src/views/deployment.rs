@@ -1,4 +1,4 @@
-//! Deployments.
+//! The view of a Deployment.
 
 use serde::Deserialize;
 
@@ -12,11 +12,11 @@ use crate::protobuf::{Field, Kind, ProtobufType};
 use crate::resource::Resource;
 use crate::selector::{InvalidSelector, LabelSelector, Selector};
 
-/// A deployment, whole: it is put with its status and its annotations, and its template becomes that of replica sets.
+/// A Deployment with its JSON. The controller updates the whole object and copies its pod template into ReplicaSets.
 pub type Deployment = Documented<DeploymentView>;
 
 crate::view! {
-    /// What decisions read of a deployment.
+    /// Fields of a Deployment that decisions read.
     pub struct DeploymentView {
         resource: Resource::namespaced("apps", "v1", "deployments", "Deployment");
         annotations: [
@@ -27,47 +27,47 @@ crate::view! {
 
         "spec" @ 2 {
             let replicas: Option<i32> = "replicas" @ 1;
-            /// `spec.replicas`, 1 where it is absent.
+            /// `spec.replicas`, 1 if it is absent.
             pub replicas: i32 = replicas.unwrap_or(1);
             let selector: Option<LabelSelector> = "selector" @ 2;
-            /// `spec.selector`; one that is invalid does not keep the rest of the object from being read.
+            /// `spec.selector`. The object is read even if its selector is invalid.
             pub selector: Result<Selector, InvalidSelector> = Selector::try_from(selector.as_ref());
             "template" @ 3 {
                 "metadata" @ 1 {
-                    /// `spec.template.metadata.labels`.
+                    /// `spec.template.metadata.labels`, empty if it is absent.
                     pub template_labels: Labels = "labels" @ 11;
                 }
             }
-            /// `spec.strategy`.
+            /// Rollout of a new template: `spec.strategy`.
             pub strategy: DeploymentStrategy = "strategy" @ 4;
-            /// `spec.minReadySeconds`.
+            /// `spec.minReadySeconds`, 0 if it is absent.
             pub min_ready_seconds: i32 = "minReadySeconds" @ 5;
-            /// `spec.revisionHistoryLimit`.
+            /// `spec.revisionHistoryLimit`, `None` if it is absent.
             pub revision_history_limit: Option<i32> = "revisionHistoryLimit" @ 6;
-            /// `spec.paused`.
+            /// `spec.paused`, `false` if it is absent.
             pub paused: bool = "paused" @ 7;
-            /// `spec.progressDeadlineSeconds`.
+            /// `spec.progressDeadlineSeconds`, `None` if it is absent.
             pub progress_deadline_seconds: Option<i32> = "progressDeadlineSeconds" @ 9;
         }
-        /// `status`.
+        /// Status of the Deployment, from `status`.
         pub status: DeploymentStatus = "status" @ 3;
     }
 }
 
-/// How the pods of one template take the place of those of another.
+/// Way of replacing the pods of an old template.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(from = "RawUpdateStrategy")]
 pub enum DeploymentStrategy {
-    /// Step by step.
+    /// Pods are replaced a few at a time.
     RollingUpdate {
-        /// How many pods may be missing meanwhile.
+        /// Number of pods that may be unavailable during a rollout.
         max_unavailable: Option<IntOrPercent>,
-        /// How many pods there may be above what is desired.
+        /// Number of pods above `spec.replicas` that may exist during a rollout.
         max_surge: Option<IntOrPercent>,
     },
-    /// All old pods go before the first new one comes.
+    /// All old pods are deleted before the first new pod is created.
     Recreate,
-    /// Any other string, empty where none is set; the API server sets a default, so no object has this.
+    /// Any other string, empty if none is set. The API server sets a default, so no stored object has this.
     Other(InternedStr),
 }
 
@@ -96,19 +96,19 @@ crate::message! {
     pub struct DeploymentStatus {
         /// The generation that this status was computed from.
         pub observed_generation: i64 = "observedGeneration" @ 1;
-        /// How many pods there are, of any template.
+        /// Number of pods of any template.
         pub replicas: i32 = "replicas" @ 2;
-        /// How many of them have the current template.
+        /// Number of pods with the current template.
         pub updated_replicas: i32 = "updatedReplicas" @ 3;
-        /// How many of them are ready.
+        /// Number of pods that are ready.
         pub ready_replicas: i32 = "readyReplicas" @ 7;
-        /// How many of them have been ready for long enough.
+        /// Number of pods that have been ready for `minReadySeconds`.
         pub available_replicas: i32 = "availableReplicas" @ 4;
-        /// How many more would have to be available.
+        /// Number of pods that are missing or not available.
         pub unavailable_replicas: i32 = "unavailableReplicas" @ 5;
-        /// How many further pods are terminating; absent where they are not counted.
+        /// Number of further pods that are terminating; `None` if they are not counted.
         pub terminating_replicas: Option<i32> = "terminatingReplicas" @ 9;
-        /// How often a hash of a template was taken by another template.
+        /// Number of times that the hash of a template was taken by another template.
         pub collision_count: Option<i32> = "collisionCount" @ 8;
         /// Conditions, in the order served.
         pub conditions: Box<[Condition]> = "conditions" @ 6 as Kind::List(&CONDITION);

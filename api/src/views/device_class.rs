@@ -1,4 +1,4 @@
-//! Device classes.
+//! The view of a DeviceClass.
 
 use crate::intern::InternedStr;
 use crate::resource::Resource;

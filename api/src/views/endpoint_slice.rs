@@ -1,4 +1,4 @@
-//! Endpoint slices.
+//! The view of an EndpointSlice.
 
 use serde::Deserialize;
 
@@ -6,15 +6,16 @@ use crate::documented::Documented;
 use crate::protobuf::{Kind, ProtobufType};
 use crate::resource::Resource;
 
-/// An endpoint slice, whole: it is put, and its endpoints and ports are read from its JSON when they are compared.
+/// An EndpointSlice with its JSON. The controller updates the whole object; endpoints and ports are read from the JSON
+/// to compare them.
 pub type EndpointSlice = Documented<EndpointSliceView>;
 
 crate::view! {
-    /// What event mapping reads of an endpoint slice.
+    /// Fields of an EndpointSlice that event mapping reads.
     pub struct EndpointSliceView {
         resource: Resource::namespaced("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice");
 
-        /// `addressType`.
+        /// Type of the addresses: `addressType`.
         pub address_type: AddressType = "addressType" @ 4;
     }
 }
@@ -22,9 +23,9 @@ crate::view! {
 /// The type of the addresses of an endpoint slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Deserialize)]
 pub enum AddressType {
-    /// IPv4 addresses.
+    /// Addresses of type `IPv4`.
     IPv4,
-    /// IPv6 addresses.
+    /// Addresses of type `IPv6`.
     IPv6,
     /// Domain names, or a type that this version does not know.
     #[default]

@@ -1,13 +1,13 @@
-//! Endpoints.
+//! The view of an Endpoints object.
 
 use crate::documented::Documented;
 use crate::resource::Resource;
 
-/// Endpoints, whole: they are put, and their subsets are read from their JSON when they are compared.
+/// Endpoints with their JSON. The controller updates the whole object; subsets are read from the JSON to compare them.
 pub type Endpoints = Documented<EndpointsView>;
 
 crate::view! {
-    /// What event mapping reads of endpoints: their metadata.
+    /// Metadata of an Endpoints object, which event mapping reads.
     pub struct EndpointsView {
         resource: Resource::namespaced("", "v1", "endpoints", "Endpoints");
     }

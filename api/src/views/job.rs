@@ -1,4 +1,4 @@
-//! Jobs.
+//! The view of a Job.
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -13,28 +13,28 @@ use crate::protobuf::{Field, Kind, ProtobufType};
 use crate::resource::Resource;
 use crate::selector::{InvalidSelector, LabelSelector, Selector};
 
-/// A job, whole: it is put with its status, and its template becomes that of pods.
+/// A Job with its JSON. The controller updates its status and copies its template into pods.
 pub type Job = Documented<JobView>;
 
 crate::view! {
-    /// What decisions read of a job.
+    /// Fields of a Job that decisions read.
     pub struct JobView {
         resource: Resource::namespaced("batch", "v1", "jobs", "Job");
 
         "spec" @ 2 {
             let parallelism: Option<i32> = "parallelism" @ 1;
-            /// `spec.parallelism`, 1 where it is absent.
+            /// `spec.parallelism`, 1 if it is absent.
             pub parallelism: i32 = parallelism.unwrap_or(1);
-            /// `spec.completions`; absent where the success of any pod completes the job.
+            /// `spec.completions`; `None` if the success of any pod completes the Job.
             pub completions: Option<i32> = "completions" @ 2;
-            /// `spec.activeDeadlineSeconds`.
+            /// `spec.activeDeadlineSeconds`, `None` if it is absent.
             pub active_deadline_seconds: Option<i64> = "activeDeadlineSeconds" @ 3;
             let selector: Option<LabelSelector> = "selector" @ 4;
-            /// `spec.selector`; one that is invalid does not keep the rest of the object from being read.
+            /// `spec.selector`. The object is read even if its selector is invalid.
             pub selector: Result<Selector, InvalidSelector> = Selector::try_from(selector.as_ref());
             "template" @ 6 {
                 "metadata" @ 1 {
-                    /// `spec.template.metadata.labels`.
+                    /// `spec.template.metadata.labels`, empty if it is absent.
                     pub template_labels: Labels = "labels" @ 11;
                 }
                 "spec" @ 2 {
@@ -44,52 +44,52 @@ crate::view! {
                 }
             }
             let backoff_limit: Option<i32> = "backoffLimit" @ 7;
-            /// `spec.backoffLimit`, 6 where it is absent.
+            /// `spec.backoffLimit`, 6 if it is absent.
             pub backoff_limit: i32 = backoff_limit.unwrap_or(6);
-            /// `spec.ttlSecondsAfterFinished`.
+            /// `spec.ttlSecondsAfterFinished`, `None` if it is absent.
             pub ttl_seconds_after_finished: Option<i32> = "ttlSecondsAfterFinished" @ 8;
-            /// `spec.completionMode`.
+            /// `spec.completionMode`, `NonIndexed` if it is absent.
             pub completion_mode: CompletionMode = "completionMode" @ 9;
-            /// `spec.suspend`.
+            /// `spec.suspend`, `false` if it is absent.
             pub suspend: bool = "suspend" @ 10;
-            /// `spec.podFailurePolicy`.
+            /// `spec.podFailurePolicy`, `None` if it is absent.
             pub pod_failure_policy: Option<Box<PodFailurePolicy>> = "podFailurePolicy" @ 11;
-            /// `spec.backoffLimitPerIndex`.
+            /// `spec.backoffLimitPerIndex`, `None` if it is absent.
             pub backoff_limit_per_index: Option<i32> = "backoffLimitPerIndex" @ 12;
-            /// `spec.maxFailedIndexes`.
+            /// `spec.maxFailedIndexes`, `None` if it is absent.
             pub max_failed_indexes: Option<i32> = "maxFailedIndexes" @ 13;
-            /// `spec.podReplacementPolicy`.
+            /// Time at which failed pods are replaced: `spec.podReplacementPolicy`.
             pub pod_replacement_policy: PodReplacementPolicy = "podReplacementPolicy" @ 14;
-            /// `spec.managedBy`.
+            /// `spec.managedBy`, `None` if it is absent.
             pub managed_by: Option<InternedStr> = "managedBy" @ 15;
             "successPolicy" @ 16 {
-                /// `spec.successPolicy.rules`.
+                /// `spec.successPolicy.rules`, empty if it is absent.
                 pub success_rules: Box<[SuccessPolicyRule]> = "rules" @ 1;
             }
         }
         let status: JobStatus = "status" @ 3;
-        /// Whether and when it finished.
+        /// Result and time of the end of the Job.
         pub completion: JobCompletion = JobCompletion::of(&status.conditions);
-        /// `status`.
+        /// Status of the Job, from `status`.
         pub status: JobStatus = status;
     }
 }
 
 impl JobView {
-    /// Whether the job has finished: whether it is complete or failed.
+    /// Returns `true` if the Job is complete or failed.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.completion != JobCompletion::Unfinished
     }
 
-    /// Whether each completion has an index.
+    /// Returns `true` if each completion has an index.
     #[must_use]
     pub fn is_indexed(&self) -> bool {
         self.completion_mode == CompletionMode::Indexed
     }
 }
 
-/// Whether and when a job finished: the first condition `Complete` or `Failed` that is true.
+/// Result and time of the end of a Job: the first condition `Complete` or `Failed` that is true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum JobCompletion {
     /// It has not finished.
@@ -97,7 +97,7 @@ pub enum JobCompletion {
     Unfinished,
     /// It is complete, or failed.
     Finished {
-        /// When the condition became true; absent where the condition has no time.
+        /// Time at which the condition became true; `None` if the condition has no time.
         at: Option<Timestamp>,
     },
 }
@@ -114,16 +114,16 @@ impl JobCompletion {
     }
 }
 
-/// Whether each completion of a job has an index.
+/// Mode of a Job: completions with or without indexes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(from = "InternedStr")]
 pub enum CompletionMode {
-    /// Completions are counted.
+    /// Completions are counted, without indexes.
     #[default]
     NonIndexed,
     /// Each completion has an index.
     Indexed,
-    /// Any other string.
+    /// Any other string of the field.
     Other(InternedStr),
 }
 
@@ -141,12 +141,12 @@ impl ProtobufType for CompletionMode {
     const KIND: Kind = Kind::Text;
 }
 
-/// When a job replaces a pod.
+/// Time at which a Job replaces a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum PodReplacementPolicy {
     /// When it has failed.
     Failed,
-    /// When it is terminating or failed; also where nothing is said.
+    /// If it is terminating or failed. This is the default.
     #[default]
     #[serde(other)]
     TerminatingOrFailed,
@@ -161,7 +161,7 @@ crate::message! {
     pub struct SuccessPolicyRule {
         /// `succeededIndexes`: the indexes that count, as `0,2-5`.
         pub succeeded_indexes: Option<Box<str>> = "succeededIndexes" @ 1;
-        /// `succeededCount`: how many have to succeed.
+        /// `succeededCount`: number of indexes that must succeed.
         pub succeeded_count: Option<i32> = "succeededCount" @ 2;
     }
 }
@@ -171,25 +171,25 @@ crate::message! {
     pub struct JobStatus {
         /// Conditions, in the order served.
         pub conditions: Box<[Condition]> = "conditions" @ 1 as Kind::List(&CONDITION);
-        /// When the job was started or resumed.
+        /// Time at which the Job was started or resumed.
         pub start_time: Option<Timestamp> = "startTime" @ 2;
-        /// When the job completed; absent also where it failed.
+        /// Time at which the Job completed; `None` if it failed.
         pub completion_time: Option<Timestamp> = "completionTime" @ 3;
-        /// How many pods are neither finished nor terminating.
+        /// Number of pods that are neither finished nor terminating.
         pub active: i32 = "active" @ 4;
-        /// How many pods succeeded; of an indexed job, how many indexes.
+        /// Number of pods that succeeded, or number of indexes of an indexed Job.
         pub succeeded: i32 = "succeeded" @ 5;
-        /// How many pods failed.
+        /// Number of pods that failed.
         pub failed: i32 = "failed" @ 6;
         /// The indexes that succeeded, as `0,2-5`.
         pub completed_indexes: Box<str> = "completedIndexes" @ 7;
         /// The finished pods that are not yet counted.
         pub uncounted: UncountedTerminatedPods = "uncountedTerminatedPods" @ 8;
-        /// How many pods are ready.
+        /// Number of pods that are ready.
         pub ready: Option<i32> = "ready" @ 9;
-        /// The indexes that failed, where each has a limit of its own.
+        /// The indexes that failed, if each index has a back-off limit.
         pub failed_indexes: Option<Box<str>> = "failedIndexes" @ 10;
-        /// How many pods are terminating.
+        /// Number of pods that are terminating.
         pub terminating: Option<i32> = "terminating" @ 11;
     }
 }
@@ -197,9 +197,9 @@ crate::message! {
 crate::message! {
     /// The uids of finished pods that are not yet in the counters of the status.
     pub struct UncountedTerminatedPods {
-        /// Those that succeeded.
+        /// Uids of pods that succeeded.
         pub succeeded: Vec<Uid> = "succeeded" @ 1;
-        /// Those that failed.
+        /// Uids of pods that failed.
         pub failed: Vec<Uid> = "failed" @ 2;
     }
 }

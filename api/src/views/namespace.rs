@@ -1,4 +1,4 @@
-//! Namespaces.
+//! The view of a Namespace.
 
 use serde::Deserialize;
 
@@ -6,7 +6,7 @@ use crate::protobuf::{Kind, ProtobufType};
 use crate::resource::Resource;
 
 crate::view! {
-    /// A namespace.
+    /// A Namespace without its JSON.
     pub struct Namespace {
         resource: Resource::cluster_scoped("", "v1", "namespaces", "Namespace");
 
@@ -21,7 +21,7 @@ crate::view! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[non_exhaustive]
 pub enum NamespacePhase {
-    /// In use.
+    /// The namespace is in use.
     Active,
     /// Being emptied: nothing new can be made in it.
     Terminating,

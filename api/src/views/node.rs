@@ -1,4 +1,4 @@
-//! Nodes.
+//! The view of a Node.
 
 use serde::{Deserialize, Deserializer};
 
@@ -11,17 +11,17 @@ use crate::resource_quantity::ResourceQuantity;
 use crate::scheduling::Taint;
 
 crate::view! {
-    /// A node.
+    /// A Node without its JSON.
     pub struct Node {
         resource: Resource::cluster_scoped("", "v1", "nodes", "Node");
 
         "spec" @ 2 {
-            /// `spec.taints`.
+            /// `spec.taints`, empty if it is absent.
             pub taints: Box<[Taint]> = "taints" @ 5;
         }
         "status" @ 3 {
             let allocatable: ResourceList = "allocatable" @ 2;
-            /// `status.allocatable.cpu` in thousandths, 0 where it is not known.
+            /// `status.allocatable.cpu` in thousandths, 0 if it is not known.
             pub allocatable_cpu_millis: i64 = allocatable.get("cpu").map_or(0, ResourceQuantity::millis);
             let ready: Ready = "conditions" @ 4;
             /// Whether the condition `Ready` is true.
@@ -31,14 +31,14 @@ crate::view! {
 }
 
 impl Node {
-    /// Whether the node has a taint of this key, whatever its value and effect.
+    /// Returns `true` if the node has a taint with this key and any value and effect.
     #[must_use]
     pub fn has_taint(&self, key: &str) -> bool {
         self.taints.iter().any(|taint| &*taint.key == key)
     }
 }
 
-/// Whether the condition `Ready` is true. Of several the first counts, as upstream.
+/// `true` if the condition `Ready` is true. The first of several conditions counts, as upstream.
 #[derive(Default)]
 struct Ready(bool);
 

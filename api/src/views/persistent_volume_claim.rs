@@ -1,4 +1,4 @@
-//! Persistent volume claims.
+//! The view of a PersistentVolumeClaim.
 
 use crate::intern::InternedStr;
 use crate::resource::Resource;
@@ -13,21 +13,21 @@ crate::view! {
 
         "spec" @ 2 {
             "resources" @ 2 {
-                /// `spec.resources.requests`.
+                /// `spec.resources.requests`, empty if it is absent.
                 pub requests: ResourceList = "requests" @ 2;
             }
-            /// `spec.storageClassName`.
+            /// `spec.storageClassName`, `None` if it is absent.
             pub storage_class_name: Option<InternedStr> = "storageClassName" @ 5;
-            /// `spec.volumeAttributesClassName`.
+            /// `spec.volumeAttributesClassName`, `None` if it is absent.
             pub volume_attributes_class_name: Option<InternedStr> = "volumeAttributesClassName" @ 9;
         }
         "status" @ 3 {
-            /// `status.allocatedResources`: what an expansion that goes on was allocated.
+            /// `status.allocatedResources`: storage that was allocated for an unfinished expansion.
             pub allocated_resources: ResourceList = "allocatedResources" @ 5;
-            /// `status.currentVolumeAttributesClassName`.
+            /// `status.currentVolumeAttributesClassName`, `None` if it is absent.
             pub current_volume_attributes_class_name: Option<InternedStr> = "currentVolumeAttributesClassName" @ 8;
             "modifyVolumeStatus" @ 9 {
-                /// `status.modifyVolumeStatus.targetVolumeAttributesClassName`.
+                /// `status.modifyVolumeStatus.targetVolumeAttributesClassName`, empty if it is absent.
                 pub target_volume_attributes_class_name: InternedStr = "targetVolumeAttributesClassName" @ 1;
             }
         }
@@ -35,7 +35,7 @@ crate::view! {
 }
 
 impl PersistentVolumeClaim {
-    /// The storage class; absent where none is named.
+    /// Returns the name of the storage class, or `None` if the claim has none.
     ///
     /// # Upstream
     /// `storagehelpers.GetPersistentVolumeClaimClass`.

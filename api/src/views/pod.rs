@@ -1,4 +1,4 @@
-//! Pods.
+//! The view of a Pod.
 
 use std::borrow::Cow;
 
@@ -19,8 +19,8 @@ use crate::resource::Resource;
 crate::view! {
     /// A pod.
     ///
-    /// Pods are the most numerous objects of a cluster, and they are patched, never put whole; so of each one only the
-    /// facts that decisions need are kept, not the parts of the object that they were read from.
+    /// A cluster has more pods than other objects, and they are patched, never updated whole. Therefore a pod keeps
+    /// only the facts that decisions need, not the parts of the object that they were read from.
     pub struct Pod {
         resource: Resource::namespaced("", "v1", "pods", "Pod");
         // ranks the pods that a replica set deletes
@@ -35,7 +35,7 @@ crate::view! {
             let sidecars: Sidecars = "initContainers" @ 20;
         }
         "status" @ 3 {
-            /// `status.phase`.
+            /// Phase of the pod: `status.phase`.
             pub phase: PodPhase = "phase" @ 1;
             ready: PackedReadiness = "conditions" @ 2;
             let most_restarts: MostRestarts = "containerStatuses" @ 8;
@@ -61,7 +61,7 @@ pub enum Readiness {
 }
 
 impl Pod {
-    /// Whether the pod counts: neither ended nor terminating.
+    /// Returns `true` if the pod is neither finished nor terminating.
     ///
     /// # Upstream
     /// `controller.IsPodActive`.
@@ -70,7 +70,7 @@ impl Pod {
         !self.is_finished() && !self.metadata.is_terminating()
     }
 
-    /// Whether the pod is on its way out, with containers that may still run.
+    /// Returns `true` if the pod is terminating and its containers may still run.
     ///
     /// # Upstream
     /// `controller.IsPodTerminating`.
@@ -79,25 +79,25 @@ impl Pod {
         !self.is_finished() && self.metadata.is_terminating()
     }
 
-    /// Whether all containers have ended for good.
+    /// Returns `true` if all containers have ended for good.
     #[must_use]
     pub const fn is_finished(&self) -> bool {
         self.phase.is_final()
     }
 
-    /// The condition `Ready`; its time is in whole seconds, as the API serves it.
+    /// Returns the condition `Ready`. Its time is in whole seconds, as in the API.
     #[must_use]
     pub fn readiness(&self) -> Readiness {
         self.ready.into()
     }
 
-    /// Whether the pod is ready.
+    /// Returns `true` if the pod is ready.
     #[must_use]
     pub const fn is_ready(&self) -> bool {
         self.ready.0 != PackedReadiness::NOT_READY.0
     }
 
-    /// Since when the pod is ready; absent where it is not ready, or has no transition time.
+    /// Returns the time since which the pod is ready; `None` if it is not ready, or has no transition time.
     #[must_use]
     pub fn ready_since(&self) -> Option<Timestamp> {
         match self.readiness() {
@@ -106,11 +106,10 @@ impl Pod {
         }
     }
 
-    /// Whether the pod has been ready for so long at `now`.
+    /// Returns `true` if the pod has been ready for `min_ready_seconds` at `now`.
     ///
     /// # Upstream
-    /// `podutil.IsPodAvailable`: just so long is long enough, and a pod that does not say since when it is ready
-    /// never is.
+    /// `podutil.IsPodAvailable`: exactly that time is enough. A pod without a transition time is never available.
     #[must_use]
     pub fn is_available_at(&self, min_ready_seconds: i32, now: Timestamp) -> bool {
         let long_enough = |since| now.duration_since(since) >= SignedDuration::from_secs(min_ready_seconds.into());
@@ -118,7 +117,7 @@ impl Pod {
     }
 }
 
-/// A [`Readiness`] in a word instead of three: the seconds of its time, or one of the values that no time has.
+/// A [`Readiness`] in one word instead of three: the seconds of its time, or a value that no time has.
 #[derive(Clone, Copy, PartialEq)]
 struct PackedReadiness(i64);
 
@@ -158,7 +157,7 @@ impl ProtobufType for PackedReadiness {
 }
 
 impl<'de> Deserialize<'de> for PackedReadiness {
-    /// Of several conditions of one type the first counts, as upstream.
+    /// The first of several conditions of one type counts, as upstream.
     fn deserialize<D: Deserializer<'de>>(conditions: D) -> Result<Self, D::Error> {
         let ready = fold(conditions, None, |ready: &mut Option<RawCondition<'de>>, condition: RawCondition<'de>| {
             if ready.is_none() && condition.is_of_type("Ready") {
@@ -217,7 +216,7 @@ impl<'de> Deserialize<'de> for Sidecars {
     }
 }
 
-/// How often each init container was restarted, of those that were.
+/// Number of restarts of each init container that was restarted.
 #[derive(Default)]
 struct InitRestarts(Vec<(Option<Box<str>>, i32)>);
 

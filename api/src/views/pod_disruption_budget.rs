@@ -1,4 +1,4 @@
-//! Pod disruption budgets.
+//! The view of a PodDisruptionBudget.
 
 use std::collections::BTreeMap;
 
@@ -11,24 +11,25 @@ use crate::protobuf::{Field, Kind};
 use crate::resource::Resource;
 use crate::selector::{InvalidSelector, LabelSelector, Selector};
 
-/// A pod disruption budget, whole: its status is put.
+/// A PodDisruptionBudget with its JSON. The controller updates its status.
 pub type PodDisruptionBudget = Documented<PodDisruptionBudgetView>;
 
 crate::view! {
-    /// What decisions read of a pod disruption budget.
+    /// Fields of a PodDisruptionBudget that decisions read.
     pub struct PodDisruptionBudgetView {
         resource: Resource::namespaced("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget");
 
         "spec" @ 2 {
-            /// `spec.minAvailable`.
+            /// `spec.minAvailable`, `None` if it is absent.
             pub min_available: Option<IntOrPercent> = "minAvailable" @ 1;
             let selector: Option<LabelSelector> = "selector" @ 2;
-            /// `spec.selector`; one that is absent selects nothing, and an empty one every pod of the namespace.
+            /// `spec.selector`. An absent selector selects nothing, an empty selector selects every pod of the
+            /// namespace.
             pub selector: Result<Selector, InvalidSelector> = Selector::try_from(selector.as_ref());
-            /// `spec.maxUnavailable`.
+            /// `spec.maxUnavailable`, `None` if it is absent.
             pub max_unavailable: Option<IntOrPercent> = "maxUnavailable" @ 3;
         }
-        /// `status`.
+        /// Status of the PodDisruptionBudget, from `status`.
         pub status: PodDisruptionBudgetStatus = "status" @ 3;
     }
 }
@@ -38,22 +39,22 @@ crate::message! {
     pub struct PodDisruptionBudgetStatus {
         /// The generation that this status was computed from.
         pub observed_generation: i64 = "observedGeneration" @ 1;
-        /// Names of the pods whose eviction was admitted, and when; they are about to be deleted.
+        /// Names of pods whose eviction was admitted, with the time. They are about to be deleted.
         pub disrupted_pods: BTreeMap<Box<str>, Option<Timestamp>> = "disruptedPods" @ 2;
-        /// How many further pods may be evicted now.
+        /// Number of further pods that may be evicted now.
         pub disruptions_allowed: i32 = "disruptionsAllowed" @ 3;
-        /// How many pods are healthy.
+        /// Number of pods that are healthy.
         pub current_healthy: i32 = "currentHealthy" @ 4;
-        /// How many pods have to be healthy at least.
+        /// Minimum number of healthy pods.
         pub desired_healthy: i32 = "desiredHealthy" @ 5;
-        /// How many pods there should be.
+        /// Number of pods that should exist.
         pub expected_pods: i32 = "expectedPods" @ 6;
         /// Conditions, in the order served.
         pub conditions: Box<[Condition]> = "conditions" @ 7 as Kind::List(&CONDITION);
     }
 }
 
-/// A `metav1.Condition`.
+/// Message of a `metav1.Condition`.
 pub(super) const CONDITION: Kind = Kind::One(&[
     Field::text(1, "type"),
     Field::text(2, "status"),

@@ -6,7 +6,7 @@ use crate::intern::InternedStr;
 use crate::protobuf::{Kind, ProtobufType};
 
 crate::message! {
-    /// What failed pods mean to a job.
+    /// Rules for the failed pods of a Job.
     pub struct PodFailurePolicy {
         /// The rules; the first that matches a pod decides.
         pub rules: Box<[PodFailurePolicyRule]> = "rules" @ 1;
@@ -16,7 +16,7 @@ crate::message! {
 crate::message! {
     /// A rule of a pod failure policy.
     pub struct PodFailurePolicyRule {
-        /// What happens where a pod matches.
+        /// The action if a pod matches.
         pub action: PodFailurePolicyAction = "action" @ 1;
         /// The exit codes that match.
         pub on_exit_codes: Option<OnExitCodes> = "onExitCodes" @ 2;
@@ -25,12 +25,12 @@ crate::message! {
     }
 }
 
-/// What a rule of a pod failure policy does.
+/// Action of a rule of a pod failure policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum PodFailurePolicyAction {
-    /// The job fails.
+    /// The Job fails as a whole.
     FailJob,
-    /// The index fails.
+    /// The index of the pod fails.
     FailIndex,
     /// The failure is not counted.
     Ignore,
@@ -49,21 +49,21 @@ impl ProtobufType for PodFailurePolicyAction {
 crate::message! {
     /// The exit codes that a rule matches.
     pub struct OnExitCodes {
-        /// The container; absent for any.
+        /// Name of the container; `None` means any container.
         pub container_name: Option<InternedStr> = "containerName" @ 1;
-        /// Whether the code has to be one of the values, or none of them.
+        /// Relation of the exit code to the values: one of them, or none.
         pub operator: ExitCodesOperator = "operator" @ 2;
-        /// The values.
+        /// Exit codes to compare with.
         pub values: Box<[i32]> = "values" @ 3;
     }
 }
 
-/// How exit codes are compared with the values of a rule.
+/// Comparison of exit codes with the values of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum ExitCodesOperator {
     /// The code is one of the values.
     In,
-    /// The code is none of the values.
+    /// The code is not among the values.
     NotIn,
     /// Not said, or a word that we do not know: matches nothing.
     #[default]
@@ -79,9 +79,9 @@ crate::message! {
     /// The condition of a pod that a rule matches, or that a pod has.
     #[derive(Eq)]
     pub struct PodConditionPattern {
-        /// `type`.
+        /// `type`, empty if it is absent.
         pub type_: InternedStr = "type" @ 1;
-        /// `status`.
+        /// `status`, empty if it is absent.
         pub status: InternedStr = "status" @ 2;
     }
 }

@@ -1,4 +1,4 @@
-//! Parts of pods, which are decoded where a controller needs them.
+//! Parts of pods, which are decoded only if a controller needs them.
 
 use std::net::IpAddr;
 
@@ -17,7 +17,7 @@ crate::message! {
     pub struct PodVolumes {
         "spec" @ 2 {
             let volumes: Vec<PodVolume> = "volumes" @ 1;
-            /// `spec.volumes` without those of other types, in order.
+            /// `spec.volumes`, in order, without the volumes that have no claim.
             pub volumes: Box<[PodVolume]> = volumes.into_iter().filter(PodVolume::has_claim).collect();
         }
     }
@@ -26,11 +26,11 @@ crate::message! {
 crate::message! {
     /// A volume of a pod.
     pub struct PodVolume {
-        /// `name`.
+        /// `name`, empty if it is absent.
         pub name: InternedStr = "name" @ 1;
         "" @ 2 {
             "persistentVolumeClaim" @ 10 {
-                /// `persistentVolumeClaim.claimName`, absent where the volume is of another type.
+                /// `persistentVolumeClaim.claimName`, `None` if the volume is of another type.
                 pub claim_name: Option<Box<str>> = "claimName" @ 1;
             }
             let ephemeral: Option<Ephemeral> = "ephemeral" @ 29;
@@ -56,19 +56,19 @@ crate::message! {
         "spec" @ 2 {
             let containers: Vec<Container> = "containers" @ 2;
             let init_containers: Vec<Container> = "initContainers" @ 20;
-            // A line for each port. Pods of one template share it; beside it no port takes memory.
+            // A line for each port. Pods of one template share it, and ports take no other memory.
             named_ports: InternedStr = named_ports(&containers, &init_containers).into();
             let hostname: Box<str> = "hostname" @ 16;
             let subdomain: InternedStr = "subdomain" @ 17;
-            /// The hostname of the pod, where it has one.
+            /// The hostname of the pod, if it has one.
             pub domain: Option<Box<PodDomain>> = PodDomain::of(hostname, subdomain);
         }
         "status" @ 3 {
             let ips: Vec<PodIp> = "podIPs" @ 12;
-            /// `status.podIPs`, without those that are no addresses.
+            /// `status.podIPs`, without invalid addresses.
             pub ips: Box<[IpAddr]> = ips.iter().filter_map(|ip| parse_ip(&ip.ip)).collect();
             let readiness: ReadinessChange = "conditions" @ 2;
-            /// When the condition `Ready` last changed, whatever its status.
+            /// Time at which the condition `Ready` last changed, with any status.
             pub readiness_changed: Option<Timestamp> = readiness.0;
         }
     }
@@ -98,7 +98,7 @@ impl PodAddresses {
 pub struct PodDomain {
     /// `spec.hostname`, which is not empty.
     pub hostname: Box<str>,
-    /// `spec.subdomain`, which may be empty.
+    /// `spec.subdomain`, empty if it is absent.
     pub subdomain: InternedStr,
 }
 
@@ -136,7 +136,7 @@ fn named_ports(containers: &[Container], init_containers: &[Container]) -> Strin
     lines
 }
 
-/// When the condition `Ready` last changed. Of several the first counts, as upstream.
+/// Time at which the condition `Ready` last changed. The first of several conditions counts, as upstream.
 #[derive(Default)]
 struct ReadinessChange(Option<Timestamp>);
 
@@ -162,14 +162,14 @@ crate::message! {
 }
 
 crate::message! {
-    /// The node that a pod of a daemon set is made for, until the pod is scheduled.
+    /// The node for which a DaemonSet's pod was created, until the pod is scheduled.
     pub struct PodTargetNode {
         "spec" @ 2 {
             let node_name: InternedStr = "nodeName" @ 10;
             "affinity" @ 18 {
                 "nodeAffinity" @ 1 {
                     let required: NodeSelector = "requiredDuringSchedulingIgnoredDuringExecution" @ 1;
-                    /// The node that the required node affinity selects by name; absent where the pod is scheduled.
+                    /// The node that the required node affinity selects by name; `None` if the pod is scheduled.
                     pub target_node: Option<InternedStr> =
                         required.target_node().filter(|_| node_name.is_empty()).cloned();
                 }
@@ -179,13 +179,14 @@ crate::message! {
 }
 
 crate::message! {
-    /// What ended a pod, or is about to.
+    /// The cause that ended a pod, or will end it.
     pub struct PodDisruption {
         "status" @ 3 {
             let disruption: DisruptionTarget = "conditions" @ 2;
-            /// When the condition `DisruptionTarget` became true; absent where it is not true, or has no valid time.
+            /// Time at which the condition `DisruptionTarget` became true; `None` if it is not true, or has no valid
+            /// time.
             pub disruption_target_since: Option<Timestamp> = disruption.since;
-            /// The reason of the condition `DisruptionTarget`; absent where it is not true.
+            /// The reason of the condition `DisruptionTarget`; `None` if it is not true.
             pub disruption_target_reason: Option<InternedStr> = disruption.reason;
             /// `status.reason`, such as `Evicted`.
             pub reason: InternedStr = "reason" @ 4;
@@ -193,7 +194,7 @@ crate::message! {
     }
 }
 
-/// The condition `DisruptionTarget` where it is true. Of several the first counts, as upstream.
+/// The condition `DisruptionTarget` if it is true. The first of several conditions counts, as upstream.
 #[derive(Default)]
 struct DisruptionTarget {
     since: Option<Timestamp>,

@@ -1,4 +1,4 @@
-//! Phases of pods.
+//! The phases of a pod.
 
 use serde::Deserialize;
 
@@ -14,7 +14,7 @@ pub enum PodPhase {
     Running,
     /// All containers ended well and will not be restarted.
     Succeeded,
-    /// All containers ended, one of them badly.
+    /// All containers ended, at least one with a failure.
     Failed,
     /// The node cannot be asked.
     Unknown,
@@ -25,7 +25,7 @@ pub enum PodPhase {
 }
 
 impl PodPhase {
-    /// Whether all containers have ended for good.
+    /// Returns `true` if all containers have ended for good.
     #[must_use]
     pub const fn is_final(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed)

@@ -10,7 +10,7 @@ use crate::intern::InternedStr;
 use crate::protobuf::{Kind, ProtobufType};
 
 crate::message! {
-    /// How a pod ended, or is ending. Of most running pods it is empty.
+    /// End of a pod. Empty for most running pods.
     pub struct PodTermination {
         "metadata" @ 1 {
             let deletion_timestamp: Option<Timestamp> = "deletionTimestamp" @ 9;
@@ -25,9 +25,8 @@ crate::message! {
             let statuses: Vec<ContainerStatus> = "containerStatuses" @ 8;
             let init_statuses: Vec<ContainerStatus> = "initContainerStatuses" @ 10;
         }
-        /// When the pod finished, or was deleted: when its last container ended, else when it stopped being ready, else
-        /// when its deletion was requested. Absent where none of these is known, and of pods that are neither finished
-        /// nor terminating.
+        /// Time at which the last container ended, else the pod stopped being ready, else its deletion was requested.
+        /// `None` if none of these is known, and for pods that are neither finished nor terminating.
         pub finished_at: Option<Timestamp> = {
             let ends = phase.is_final() || deletion_timestamp.is_some();
             let of_containers = || containers_finished_at(&statuses, &init_statuses, &init_containers);
@@ -38,9 +37,9 @@ crate::message! {
             let finished_at = || of_containers().or_else(|| not_ready_since(&all_conditions)).or_else(deletion);
             ends.then(finished_at).flatten()
         };
-        /// The containers that ended with an exit code other than 0: first the regular ones, then init containers.
+        /// Containers that ended with an exit code other than 0: first regular containers, then init containers.
         pub failed_containers: Box<[FailedContainer]> = failed(&statuses).chain(failed(&init_statuses)).collect();
-        /// The conditions; of a pod that has not failed, without those that every pod has.
+        /// Conditions of the pod. If the pod has not failed, without the conditions that every pod has.
         pub conditions: Box<[PodConditionPattern]> = {
             let conditions = all_conditions.iter().filter(|condition| {
                 phase == PodPhase::Failed || !OF_EVERY_POD.contains(&condition.pattern.type_.as_str())
@@ -63,9 +62,9 @@ crate::message! {
     /// A container that ended with an exit code other than 0.
     #[derive(Eq)]
     pub struct FailedContainer {
-        /// `name`.
+        /// `name`, empty if it is absent.
         pub name: InternedStr = "name" @ 1;
-        /// `state.terminated.exitCode`.
+        /// `state.terminated.exitCode`, 0 if it is absent.
         pub exit_code: i32 = "exitCode" @ 2;
     }
 }
@@ -127,7 +126,7 @@ fn failed(statuses: &[ContainerStatus]) -> impl Iterator<Item = FailedContainer>
     })
 }
 
-/// When the last container ended, sidecars included; absent where one has not ended.
+/// Returns the time at which the last container or sidecar ended, or `None` if one of them has not ended.
 ///
 /// # Upstream
 /// `getFinishTimeFromContainers`: an unfinished regular container does not hide the end of the sidecars.

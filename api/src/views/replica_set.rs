@@ -1,4 +1,4 @@
-//! Replica sets.
+//! The view of a ReplicaSet.
 
 use crate::condition::Condition;
 use crate::documented::Documented;
@@ -7,11 +7,11 @@ use crate::protobuf::{Field, Kind};
 use crate::resource::Resource;
 use crate::selector::{InvalidSelector, LabelSelector, Selector};
 
-/// A replica set, whole: its status is put, and its template becomes pods as it stands.
+/// A ReplicaSet with its JSON. The controller updates its status and copies its template into pods.
 pub type ReplicaSet = Documented<ReplicaSetView>;
 
 crate::view! {
-    /// What decisions read of a replica set.
+    /// Fields of a ReplicaSet that decisions read.
     pub struct ReplicaSetView {
         resource: Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet");
         annotations: [
@@ -23,21 +23,21 @@ crate::view! {
 
         "spec" @ 2 {
             let replicas: Option<i32> = "replicas" @ 1;
-            /// `spec.replicas`, 1 where it is absent.
+            /// `spec.replicas`, 1 if it is absent.
             pub replicas: i32 = replicas.unwrap_or(1);
-            /// `spec.minReadySeconds`.
+            /// `spec.minReadySeconds`, 0 if it is absent.
             pub min_ready_seconds: i32 = "minReadySeconds" @ 4;
             let selector: Option<LabelSelector> = "selector" @ 2;
-            /// `spec.selector`; one that is invalid does not keep the rest of the object from being read.
+            /// `spec.selector`. The object is read even if its selector is invalid.
             pub selector: Result<Selector, InvalidSelector> = Selector::try_from(selector.as_ref());
             "template" @ 3 {
                 "metadata" @ 1 {
-                    /// `spec.template.metadata.labels`.
+                    /// `spec.template.metadata.labels`, empty if it is absent.
                     pub template_labels: Labels = "labels" @ 11;
                 }
             }
         }
-        /// `status`.
+        /// Status of the ReplicaSet, from `status`.
         pub status: ReplicaSetStatus = "status" @ 3;
     }
 }
@@ -45,15 +45,15 @@ crate::view! {
 crate::message! {
     /// The status of a replica set.
     pub struct ReplicaSetStatus {
-        /// How many pods there are.
+        /// Number of pods of the ReplicaSet.
         pub replicas: i32 = "replicas" @ 1;
-        /// How many of them have all labels of the template.
+        /// Number of pods that have all labels of the template.
         pub fully_labeled_replicas: i32 = "fullyLabeledReplicas" @ 2;
-        /// How many of them are ready.
+        /// Number of pods that are ready.
         pub ready_replicas: i32 = "readyReplicas" @ 4;
-        /// How many of them have been ready for long enough.
+        /// Number of pods that have been ready for `minReadySeconds`.
         pub available_replicas: i32 = "availableReplicas" @ 5;
-        /// How many further pods are terminating; absent where they are not counted.
+        /// Number of further pods that are terminating; `None` if they are not counted.
         pub terminating_replicas: Option<i32> = "terminatingReplicas" @ 7;
         /// The generation that this status was computed from.
         pub observed_generation: i64 = "observedGeneration" @ 3;

@@ -1,4 +1,4 @@
-//! Replication controllers.
+//! The view of a ReplicationController.
 
 use super::ReplicaSetStatus;
 use super::replica_set::CONDITION;
@@ -9,26 +9,26 @@ use crate::protobuf::Kind;
 use crate::resource::Resource;
 use crate::selector::{InvalidSelector, Selector};
 
-/// A replication controller, whole: its status is put, and its template becomes pods as it stands.
+/// A ReplicationController with its JSON. The controller updates its status and copies its template into pods.
 pub type ReplicationController = Documented<ReplicationControllerView>;
 
 crate::view! {
-    /// What decisions read of a replication controller.
+    /// Fields of a ReplicationController that decisions read.
     pub struct ReplicationControllerView {
         resource: Resource::namespaced("", "v1", "replicationcontrollers", "ReplicationController");
 
         "spec" @ 2 {
             let replicas: Option<i32> = "replicas" @ 1;
-            /// `spec.replicas`, 1 where it is absent.
+            /// `spec.replicas`, 1 if it is absent.
             pub replicas: i32 = replicas.unwrap_or(1);
-            /// `spec.minReadySeconds`.
+            /// `spec.minReadySeconds`, 0 if it is absent.
             pub min_ready_seconds: i32 = "minReadySeconds" @ 4;
             let labels: Labels = "selector" @ 2;
-            /// `spec.selector`, which is a set of labels here and always valid; an empty one selects nothing.
+            /// `spec.selector`, which is a set of labels here and always valid. An empty selector selects nothing.
             pub selector: Result<Selector, InvalidSelector> = Ok(by_labels(&labels));
             "template" @ 3 {
                 "metadata" @ 1 {
-                    /// `spec.template.metadata.labels`.
+                    /// `spec.template.metadata.labels`, empty if it is absent.
                     pub template_labels: Labels = "labels" @ 11;
                 }
             }

@@ -1,4 +1,4 @@
-//! Resource claims.
+//! The view of a ResourceClaim.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ crate::view! {
         "spec" @ 2 {
             "devices" @ 1 {
                 let requests: Vec<DeviceRequest> = "requests" @ 1;
-                /// How many devices of each class the claim may be allocated at most, sorted by class.
+                /// Largest number of devices of each class that the claim may be allocated, sorted by class.
                 ///
-                /// All devices of a request count as 32, the most that a claim can have; a mode that is not known counts as
-                /// none.
+                /// A request for all devices counts as 32, the most that a claim can have. A request with an unknown
+                /// mode counts as 0.
                 pub devices: Box<[(InternedStr, i64)]> = devices_by_class(&requests);
             }
         }

@@ -1,4 +1,4 @@
-//! Resource quotas.
+//! The view of a ResourceQuota.
 
 use serde::Deserialize;
 
@@ -8,28 +8,28 @@ use crate::protobuf::{Kind, ProtobufType};
 use crate::resource::Resource;
 use crate::resource_list::ResourceList;
 
-/// A resource quota, whole: it is put with its status.
+/// A ResourceQuota with its JSON. The controller updates its status.
 pub type ResourceQuota = Documented<ResourceQuotaView>;
 
 crate::view! {
-    /// What decisions read of a resource quota.
+    /// Fields of a ResourceQuota that decisions read.
     pub struct ResourceQuotaView {
         resource: Resource::namespaced("", "v1", "resourcequotas", "ResourceQuota");
 
         "spec" @ 2 {
-            /// `spec.hard`: the limits.
+            /// Limits by resource, from `spec.hard`.
             pub hard: ResourceList = "hard" @ 1;
-            /// `spec.scopes`.
+            /// `spec.scopes`, empty if it is absent.
             pub scopes: Box<[InternedStr]> = "scopes" @ 2;
             "scopeSelector" @ 3 {
-                /// `spec.scopeSelector.matchExpressions`.
+                /// `spec.scopeSelector.matchExpressions`, empty if it is absent.
                 pub scope_selector: Box<[ScopeRequirement]> = "matchExpressions" @ 1;
             }
         }
         "status" @ 3 {
             /// `status.hard`: the limits that the usage was computed for.
             pub status_hard: ResourceList = "hard" @ 1;
-            /// `status.used`: the usage.
+            /// Usage by resource, from `status.used`.
             pub status_used: ResourceList = "used" @ 2;
         }
     }
@@ -38,11 +38,11 @@ crate::view! {
 crate::message! {
     /// A requirement of a scope selector: which objects a quota counts.
     pub struct ScopeRequirement {
-        /// `scopeName`.
+        /// `scopeName`, empty if it is absent.
         pub scope_name: InternedStr = "scopeName" @ 1;
-        /// `operator`.
+        /// Operator between scope and values: `operator`.
         pub operator: ScopeOperator = "operator" @ 2;
-        /// `values`.
+        /// `values`, empty if it is absent.
         pub values: Box<[InternedStr]> = "values" @ 3;
     }
 }
@@ -50,9 +50,9 @@ crate::message! {
 /// The operator of a scope requirement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum ScopeOperator {
-    /// The value is one of those named.
+    /// The value is among the named values.
     In,
-    /// The value is none of those named.
+    /// The value is not among the named values.
     NotIn,
     /// There is a value.
     Exists,

@@ -1,4 +1,4 @@
-//! Services.
+//! The view of a Service.
 
 use serde::Deserialize;
 
@@ -9,26 +9,26 @@ use crate::protobuf::{Kind, ProtobufType};
 use crate::resource::Resource;
 
 crate::view! {
-    /// A service.
+    /// A Service without its JSON.
     pub struct Service {
         resource: Resource::namespaced("", "v1", "services", "Service");
 
         "spec" @ 2 {
-            /// `spec.type`.
+            /// Type of the service: `spec.type`.
             pub type_: ServiceType = "type" @ 4;
-            /// `spec.selector`; empty where the service selects no pods.
+            /// `spec.selector`, empty if the service selects no pods.
             pub selector: Labels = "selector" @ 2;
-            /// `spec.clusterIP`: an address, `None` where the service is headless, or empty.
+            /// `spec.clusterIP`: an address, `None` if the service is headless, or empty.
             pub cluster_ip: Box<str> = "clusterIP" @ 3;
-            /// `spec.ipFamilies`.
+            /// `spec.ipFamilies`, empty if it is absent.
             pub ip_families: Box<[InternedStr]> = "ipFamilies" @ 19;
-            /// `spec.publishNotReadyAddresses`.
+            /// `spec.publishNotReadyAddresses`, `false` if it is absent.
             pub publish_not_ready_addresses: bool = "publishNotReadyAddresses" @ 13;
-            /// `spec.trafficDistribution`.
+            /// `spec.trafficDistribution`, `None` if it is absent.
             pub traffic_distribution: Option<InternedStr> = "trafficDistribution" @ 23;
-            /// `spec.ports`.
+            /// `spec.ports`, empty if it is absent.
             pub ports: Box<[ServicePort]> = "ports" @ 1;
-            /// `spec.allocateLoadBalancerNodePorts`.
+            /// `spec.allocateLoadBalancerNodePorts`, `None` if it is absent.
             pub allocate_load_balancer_node_ports: Option<bool> = "allocateLoadBalancerNodePorts" @ 20;
         }
     }
@@ -37,36 +37,36 @@ crate::view! {
 crate::message! {
     /// A port of a service.
     pub struct ServicePort {
-        /// `name`.
+        /// `name`, empty if it is absent.
         pub name: InternedStr = "name" @ 1;
-        /// `protocol`.
+        /// `protocol`, empty if it is absent.
         pub protocol: InternedStr = "protocol" @ 2;
-        /// `port`.
+        /// `port`, 0 if it is absent.
         pub port: i32 = "port" @ 3;
         /// `targetPort`: the port of the pods.
         pub target_port: TargetPort = "targetPort" @ 4;
-        /// `nodePort`, 0 where it has none.
+        /// `nodePort`, 0 if it has none.
         pub node_port: i32 = "nodePort" @ 5;
-        /// `appProtocol`.
+        /// `appProtocol`, `None` if it is absent.
         pub app_protocol: Option<InternedStr> = "appProtocol" @ 6;
     }
 }
 
 impl Service {
-    /// Whether the service is headless: it has no address by choice.
+    /// Returns `true` if the service is headless: its cluster IP is `None`.
     #[must_use]
     pub fn is_headless(&self) -> bool {
         &*self.cluster_ip == "None"
     }
 
-    /// Whether the service has an address.
+    /// Returns `true` if the service has a cluster IP.
     #[must_use]
     pub fn has_cluster_ip(&self) -> bool {
         !self.cluster_ip.is_empty() && !self.is_headless()
     }
 }
 
-/// How a service can be reached.
+/// Ways to reach a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[non_exhaustive]
 pub enum ServiceType {

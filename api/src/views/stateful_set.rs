@@ -1,4 +1,4 @@
-//! Stateful sets.
+//! The view of a StatefulSet.
 
 use serde::Deserialize;
 
@@ -10,43 +10,43 @@ use crate::protobuf::{Kind, ProtobufType};
 use crate::resource::Resource;
 use crate::selector::{InvalidSelector, LabelSelector, Selector};
 
-/// A stateful set, whole: its status is put, and its templates become pods and claims as they stand.
+/// A StatefulSet with its JSON. The controller updates its status and copies its templates into pods and claims.
 pub type StatefulSet = Documented<StatefulSetView>;
 
 crate::view! {
-    /// What decisions read of a stateful set.
+    /// Fields of a StatefulSet that decisions read.
     pub struct StatefulSetView {
         resource: Resource::namespaced("apps", "v1", "statefulsets", "StatefulSet");
 
         "spec" @ 2 {
             let replicas: Option<i32> = "replicas" @ 1;
-            /// `spec.replicas`, 1 where it is absent.
+            /// `spec.replicas`, 1 if it is absent.
             pub replicas: i32 = replicas.unwrap_or(1);
             let selector: Option<LabelSelector> = "selector" @ 2;
-            /// `spec.selector`; one that is invalid does not keep the rest of the object from being read.
+            /// `spec.selector`. The object is read even if its selector is invalid.
             pub selector: Result<Selector, InvalidSelector> = Selector::try_from(selector.as_ref());
             "template" @ 3 {
                 "metadata" @ 1 {
-                    /// `spec.template.metadata.labels`.
+                    /// `spec.template.metadata.labels`, empty if it is absent.
                     pub template_labels: Labels = "labels" @ 11;
                 }
             }
             let claims: Vec<RawClaimTemplate> = "volumeClaimTemplates" @ 4;
             /// The names of `spec.volumeClaimTemplates`, in order.
             pub claim_templates: Box<[InternedStr]> = claims.into_iter().map(|claim| claim.name).collect();
-            /// `spec.podManagementPolicy`.
+            /// Order of creating and deleting pods: `spec.podManagementPolicy`.
             pub pod_management_policy: PodManagementPolicy = "podManagementPolicy" @ 6;
-            /// `spec.updateStrategy`.
+            /// Rollout of a new template: `spec.updateStrategy`.
             pub update_strategy: StatefulSetUpdateStrategy = "updateStrategy" @ 7;
             let revision_history_limit: Option<i32> = "revisionHistoryLimit" @ 8;
-            /// `spec.revisionHistoryLimit`, 10 where it is absent.
+            /// `spec.revisionHistoryLimit`, 10 if it is absent.
             pub revision_history_limit: i32 = revision_history_limit.unwrap_or(10);
-            /// `spec.minReadySeconds`.
+            /// `spec.minReadySeconds`, 0 if it is absent.
             pub min_ready_seconds: i32 = "minReadySeconds" @ 9;
             "persistentVolumeClaimRetentionPolicy" @ 10 {
-                /// `spec.persistentVolumeClaimRetentionPolicy.whenDeleted`.
+                /// `spec.persistentVolumeClaimRetentionPolicy.whenDeleted`, `Retain` if it is absent.
                 pub claims_when_deleted: ClaimRetention = "whenDeleted" @ 1;
-                /// `spec.persistentVolumeClaimRetentionPolicy.whenScaled`.
+                /// `spec.persistentVolumeClaimRetentionPolicy.whenScaled`, `Retain` if it is absent.
                 pub claims_when_scaled: ClaimRetention = "whenScaled" @ 2;
             }
             "ordinals" @ 11 {
@@ -54,7 +54,7 @@ crate::view! {
                 pub start_ordinal: i32 = "start" @ 1;
             }
         }
-        /// `status`.
+        /// Status of the StatefulSet, from `status`.
         pub status: StatefulSetStatus = "status" @ 3;
     }
 }
@@ -70,7 +70,7 @@ crate::message! {
 /// The order in which pods are created and deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize)]
 pub enum PodManagementPolicy {
-    /// All at once.
+    /// Pods are created and deleted all at once.
     Parallel,
     /// One after the other, each when those before it are available. Also any other string.
     #[default]
@@ -82,10 +82,10 @@ impl ProtobufType for PodManagementPolicy {
     const KIND: Kind = Kind::Text;
 }
 
-/// What becomes of a claim when the stateful set, or the pod, is gone.
+/// Treatment of a claim after the StatefulSet or the pod is deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize)]
 pub enum ClaimRetention {
-    /// It is deleted.
+    /// The claim is deleted.
     Delete,
     /// It stays. Also any other string.
     #[default]
@@ -97,15 +97,15 @@ impl ProtobufType for ClaimRetention {
     const KIND: Kind = Kind::Text;
 }
 
-/// How pods of one template replace those of another.
+/// Way of replacing the pods of an old template.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(from = "RawStrategy")]
 pub enum StatefulSetUpdateStrategy {
     /// From the highest ordinal down, each when those before it are available. Also any other string than `OnDelete`.
     RollingUpdate {
-        /// Pods of lower ordinals keep the current template; absent where it is not set, which the API server does.
+        /// Pods with lower ordinals keep the current template. `None` if it is not set; the API server sets a default.
         partition: Option<i32>,
-        /// How many pods may be unavailable meanwhile.
+        /// Number of pods that may be unavailable during a rollout.
         max_unavailable: Option<IntOrPercent>,
     },
     /// When a person deletes them.
@@ -143,21 +143,21 @@ crate::message! {
     pub struct StatefulSetStatus {
         /// The generation that this status was computed from.
         pub observed_generation: i64 = "observedGeneration" @ 1;
-        /// How many pods there are.
+        /// Number of pods of the StatefulSet.
         pub replicas: i32 = "replicas" @ 2;
-        /// How many of them run and are ready.
+        /// Number of pods that run and are ready.
         pub ready_replicas: i32 = "readyReplicas" @ 3;
-        /// How many of them have the current revision.
+        /// Number of pods with the current revision.
         pub current_replicas: i32 = "currentReplicas" @ 4;
-        /// How many of them have the update revision.
+        /// Number of pods with the update revision.
         pub updated_replicas: i32 = "updatedReplicas" @ 5;
         /// The name of the revision that pods below the partition have.
         pub current_revision: InternedStr = "currentRevision" @ 6;
         /// The name of the revision of `spec.template`.
         pub update_revision: InternedStr = "updateRevision" @ 7;
-        /// How often the name of a revision was taken by another.
+        /// Number of times that the name of a revision was taken by another revision.
         pub collision_count: Option<i32> = "collisionCount" @ 9;
-        /// How many of them have been ready for long enough.
+        /// Number of pods that have been ready for `minReadySeconds`.
         pub available_replicas: i32 = "availableReplicas" @ 11;
     }
 }

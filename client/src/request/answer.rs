@@ -1,4 +1,4 @@
-//! What an answer means for its request: one table, and what several attempts amount to.
+//! The meaning of a response for its request: one table, and the outcome of several attempts.
 
 use std::time::Duration;
 
@@ -8,10 +8,9 @@ use kcm_informers::is_storage_failure;
 use super::error::Cause;
 use super::error_class::{is_failed_webhook, is_final};
 
-/// A request, as far as the meaning of its answers depends on it.
+/// A kind of request, as far as the meaning of its response depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequestKind {
-    /// A read.
     Read,
     /// The creation of an object under a name that the request carries: of two, the second is refused.
     Create,
@@ -27,10 +26,9 @@ pub(crate) enum RequestKind {
     Eviction,
 }
 
-/// The answer to one attempt of a request.
+/// The result of one attempt of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// A success.
     Success,
     /// A success whose body cannot be decoded.
     Undecodable,
@@ -38,16 +36,16 @@ pub(crate) enum Answer {
     NotSent,
     /// The connection broke before the response was complete.
     Broken,
-    /// There was no response in time.
+    /// There was no response before the timeout.
     TimedOut,
     /// 429, with its `Retry-After`.
     TooManyRequests(Option<Duration>),
     /// An admission webhook could not be called.
     FailedWebhook,
-    /// 5xx as storage did not answer the API server, without `Retry-After`.
+    /// 5xx because storage did not respond to the API server, without `Retry-After`.
     StorageFailed,
-    /// 500 without a reason and without `Retry-After`: the API server has ended the request, as an admission plugin
-    /// failed. Errors of storage have a reason, or are [`StorageFailed`](Self::StorageFailed).
+    /// 500 without a reason and without `Retry-After`: the API server has ended the request, for example because an
+    /// admission plugin failed. Errors of storage have a reason, or are [`StorageFailed`](Self::StorageFailed).
     Aborted,
     /// 5xx except 501, with its `Retry-After`.
     ServerError(Option<Duration>),
@@ -84,7 +82,7 @@ impl Answer {
     }
 }
 
-/// What an answer says about the effect of its request.
+/// The effect of a request, as far as the result of an attempt shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
     /// The request took effect.
@@ -93,20 +91,20 @@ pub(crate) enum Effect {
     None,
     /// No attempt can take effect any more; an earlier one may have.
     Settled,
-    /// The request took effect, and the answer does not tell which.
+    /// The request took effect, but its response cannot be read.
     Unread,
     /// This attempt may have taken effect, or still does until its deadline.
     Open,
-    /// This attempt may have taken effect, and will not do so any more.
+    /// This attempt may have taken effect, and no longer can.
     Ended,
     /// As [`Open`](Self::Open), but nothing happens twice: the API server refuses the same write once it has landed.
     Harmless,
 }
 
-/// Whether and when a request is sent again.
+/// The time at which a request is sent again, if it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Repeat {
-    /// It is not: the caller decides.
+    /// It is not sent again: the caller decides.
     Never,
     /// After the next of the pauses for broken connections.
     Reconnect,
@@ -114,19 +112,20 @@ pub(crate) enum Repeat {
     After(Duration),
 }
 
-/// The meaning of one answer.
+/// The meaning of the result of one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Meaning {
     pub(crate) effect: Effect,
     pub(crate) repeat: Repeat,
 }
 
-/// What `answer` means for a request of that kind; `in_doubt` says whether an earlier attempt may have taken effect.
+/// Returns the meaning of `answer` for a request of that kind. `in_doubt` is `true` if an earlier attempt may have
+/// taken effect.
 ///
 /// # Upstream
-/// client-go repeats every request that is answered 429 or 5xx with a `Retry-After` in seconds. Here the 429 of an
-/// eviction is the caller's: it says that a disruption budget does not allow the eviction. Repeating after a broken
-/// connection is not upstream's.
+/// client-go repeats every request whose response is 429 or 5xx with a `Retry-After` in seconds. Here the caller gets
+/// the 429 of an eviction: a disruption budget does not allow the eviction. client-go does not repeat after a broken
+/// connection.
 pub(crate) const fn meaning(kind: RequestKind, answer: Answer, in_doubt: bool) -> Meaning {
     use RequestKind::{Create, CreateUnnamed, Cumulative, Eviction, Guarded, Idempotent, Read};
 
@@ -157,7 +156,7 @@ pub(crate) const fn meaning(kind: RequestKind, answer: Answer, in_doubt: bool) -
     Meaning { effect, repeat }
 }
 
-/// Whether a request of that kind, sent again, has no effect beyond the first.
+/// Returns `true` if a request of that kind, sent again, has no effect beyond the first.
 pub(crate) const fn repeats_safely(kind: RequestKind) -> bool {
     use RequestKind::{Create, CreateUnnamed, Cumulative, Eviction, Guarded, Idempotent, Read};
     match kind {
@@ -177,7 +176,7 @@ const fn asked(retry_after: Option<Duration>) -> Repeat {
     }
 }
 
-/// The `Retry-After` of a response, where it is a number of seconds.
+/// Returns the `Retry-After` of a response, if it is a number of seconds.
 pub(crate) fn retry_after(header: Option<&str>) -> Option<Duration> {
     header.and_then(|seconds| seconds.trim().parse().ok()).map(Duration::from_secs)
 }

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::answer::{Answer, Effect, Meaning, Repeat, RequestKind, meaning, repeats_safely};
 
-/// How often a request is repeated because the API server asked for it.
+/// Number of times that a request is repeated because the API server asked for it.
 ///
 /// # Upstream
 /// The default of client-go.
@@ -25,7 +25,7 @@ pub struct Attempts {
     /// The deadline of the first attempt, before which each repetition begins.
     until: Option<Instant>,
     in_progress: Option<Instant>,
-    /// Whether an attempt with an answer may have taken effect.
+    /// Whether a completed attempt may have taken effect.
     may_have_landed: bool,
     /// Whether an attempt before the last may have taken effect.
     was_lost: bool,
@@ -60,20 +60,20 @@ impl Attempts {
         }
     }
 
-    /// Repeats the request also when a connection breaks, where that is safe.
+    /// Repeats the request also when a connection breaks, if that is safe.
     #[must_use]
     pub const fn reconnecting(mut self) -> Self {
         self.may_reconnect = true;
         self
     }
 
-    /// Whether an attempt before the last may have taken effect.
+    /// Returns `true` if an attempt before the last may have taken effect.
     #[must_use]
     pub const fn was_lost(&self) -> bool {
         self.was_lost
     }
 
-    /// Whether a repetition is safe, and would show the outcome of the attempts so far.
+    /// Returns `true` if a repetition is safe and would show the outcome of the attempts so far.
     pub(crate) const fn may_repeat_after_outage(&self) -> bool {
         self.may_reconnect && self.may_have_landed && repeats_safely(self.kind)
     }
@@ -83,7 +83,7 @@ impl Attempts {
         self.until
     }
 
-    /// Until when the request may take effect, where that is open.
+    /// Time until which the request may take effect, if its outcome is unknown.
     #[must_use]
     pub const fn outcome(&self) -> WriteOutcome {
         match (self.in_progress, self.open_until) {
@@ -93,7 +93,7 @@ impl Attempts {
         }
     }
 
-    /// The outcome of all attempts was found out otherwise.
+    /// Records that the outcome of all attempts is known from elsewhere.
     pub const fn settle(&mut self) {
         self.open_until = None;
     }

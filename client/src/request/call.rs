@@ -118,7 +118,7 @@ impl<'a> Call<'a> {
         self.target.subresource()
     }
 
-    /// Whether the response is the object itself, and not a subresource such as its scale.
+    /// Returns `true` if the response is the object itself, and not a subresource such as its scale.
     #[must_use]
     pub const fn is_of_object(&self) -> bool {
         self.target.is_of_object()
@@ -131,13 +131,13 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Whether the body carries the uid or the resource version of the object that it is meant for.
+/// Returns `true` if the body carries the uid or the resource version of the object that it is meant for.
 fn is_guarded(body: &Payload) -> bool {
     let head = body.0.as_ref().ok().and_then(|json| Head::of(json).ok());
     head.is_some_and(|head| !head.uid.is_unset() || !head.resource_version.is_unset())
 }
 
-/// Whether an object carries its own name.
+/// Returns `true` if an object carries its own name.
 pub(crate) fn has_name(object: &Payload) -> bool {
     let head = object.0.as_ref().ok().and_then(|json| Head::of(json).ok());
     head.is_some_and(|head| !head.name.is_empty())

@@ -38,7 +38,7 @@ pub enum Cause {
     /// The request was not sent: no connection could be made, or no credentials were available.
     #[error("the API server was not reached")]
     NotSent(#[source] Box<dyn StdError + Send + Sync>),
-    /// The request is a write and was not sent, as the [fence](crate::Fence) is closed.
+    /// The request is a write and was not sent, because the [fence](crate::Fence) is closed.
     #[error(transparent)]
     Fenced(Fenced),
     /// The request is a write of a loop to a resource that the loop does not declare, and was not sent.
@@ -47,9 +47,9 @@ pub enum Cause {
          writes, or `writes` if it reads them from no cache"
     )]
     Undeclared {
-        /// The loop.
+        /// Name of the loop.
         name: &'static str,
-        /// The resource.
+        /// The resource that was written.
         resource: String,
     },
     /// The response was a success, but cannot be decoded.
@@ -83,7 +83,7 @@ impl ApiError {
         self
     }
 
-    /// Takes the mark back: what took the name is another object than that of the earlier attempt.
+    /// Clears the record of a lost response: the name belongs to an object that the earlier attempt did not create.
     #[must_use]
     pub const fn without_lost_response(mut self) -> Self {
         self.follows_lost_response = false;
@@ -102,7 +102,7 @@ impl ApiError {
         if let Cause::Status(status) = &self.cause { Some(status) } else { None }
     }
 
-    /// The failure in one line, without the request: the message of the server where there is one.
+    /// The failure in one line, without the request: the message of the server, if there is one.
     ///
     /// Upstream prints such errors this way, for example in events.
     #[must_use]
@@ -132,12 +132,11 @@ impl ApiError {
         }
     }
 
-    /// Whether a write that failed like this may have taken effect nevertheless.
+    /// Returns `true` if a write that failed like this may have taken effect nevertheless.
     ///
-    /// True unless it certainly has not: a broken connection, a timeout, an undecodable response and an error of the
-    /// server (5xx, which does not tell what its storage did) count as lost responses, but not the failure of an
-    /// admission webhook, which is called before the write. So does any failure of a request that repeats one whose
-    /// response was lost.
+    /// A broken connection, a timeout, an undecodable response and an error of the server (5xx, which does not show
+    /// what its storage did) count as lost responses. So does any failure of a request that repeats a request whose
+    /// response was lost. The failure of an admission webhook, which is called before the write, does not.
     #[must_use]
     pub fn response_lost(&self) -> bool {
         if self.follows_lost_response {
@@ -150,13 +149,13 @@ impl ApiError {
         }
     }
 
-    /// Whether the API server could not call an admission webhook, so that it refused the write.
+    /// Returns `true` if the API server refused the write because it could not call an admission webhook.
     #[must_use]
     pub fn is_failed_webhook(&self) -> bool {
         self.status().is_some_and(is_failed_webhook)
     }
 
-    /// Whether the connection failed or broke.
+    /// Returns `true` if the connection failed or broke.
     #[must_use]
     pub const fn is_connection_failure(&self) -> bool {
         matches!(self.cause, Cause::Transport(_) | Cause::NotSent(_))
@@ -175,42 +174,41 @@ impl ApiError {
         (seconds > 0).then(|| Duration::from_secs(seconds))
     }
 
-    /// Whether the namespace of the object is being deleted, so that no object can be created in it.
+    /// Returns `true` if the namespace of the object is terminating, so that no object can be created in it.
     #[must_use]
     pub fn is_namespace_terminating(&self) -> bool {
         self.status().is_some_and(|status| status.code == 403 && status.has_cause(NAMESPACE_TERMINATING))
     }
 
-    /// Whether an object of that name exists already.
+    /// Returns `true` if an object of that name exists already.
     #[must_use]
     pub fn is_already_exists(&self) -> bool {
         self.has_reason("AlreadyExists") && !self.follows_lost_response
     }
 
-    /// Whether an object of that name exists, in all likelihood created by this request: the response of an earlier
-    /// attempt was lost, and its repetition was refused because the name is taken.
+    /// Returns `true` if an object of that name exists, in all likelihood created by this request: the response of an
+    /// earlier attempt was lost, and its repetition was refused because the name is taken.
     ///
-    /// Where the name was generated for this object, treat it as created, and do not try another name.
+    /// If the name was generated for this object, treat the object as created, and do not try another name.
     #[must_use]
     pub fn is_probably_created(&self) -> bool {
         self.has_reason("AlreadyExists") && self.follows_lost_response
     }
 
-    /// Whether the object, or its resource, does not exist.
+    /// Returns `true` if the object, or its resource, does not exist.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         self.has_code(404)
     }
 
-    /// Whether the object has changed meanwhile, or a precondition fails.
+    /// Returns `true` if the object has changed meanwhile, or a precondition fails.
     #[must_use]
     pub fn is_conflict(&self) -> bool {
         self.has_reason("Conflict")
     }
 
-    /// Returns true if the object of that name is another one than the request was for: it was recreated under the same
-    /// name. True for a uid precondition that failed, and for a patch that would change the uid. A conflict of resource
-    /// versions is none.
+    /// Returns `true` if the request was for another object of that name: the object was recreated. This covers a uid
+    /// precondition that failed, and a patch that would change the uid, but not a conflict of resource versions.
     ///
     /// # Upstream
     /// `Preconditions.Check` and `BeforeDelete` of the API server, and its validation of the immutable `metadata.uid`.
@@ -224,28 +222,28 @@ impl ApiError {
             || self.is_invalid() && status.message.contains("metadata.uid: ")
     }
 
-    /// Whether the object is invalid.
+    /// Returns `true` if the object is invalid.
     #[must_use]
     pub fn is_invalid(&self) -> bool {
         self.has_reason("Invalid")
     }
 
-    /// Whether the request is forbidden, by authorization or admission (quota, policies).
+    /// Returns `true` if authorization or admission (quota, policies) forbids the request.
     #[must_use]
     pub fn is_forbidden(&self) -> bool {
         self.has_code(403)
     }
 
-    /// Whether the server limits requests.
+    /// Returns `true` if the server limits requests.
     #[must_use]
     pub fn is_too_many_requests(&self) -> bool {
         self.has_code(429)
     }
 
-    /// Whether the request timed out, in the server or here.
+    /// Returns `true` if the request timed out, in the server or here.
     ///
     /// # Upstream
-    /// Status reason `Timeout`, which the API server also gives where it has created the object and its response was
+    /// Status reason `Timeout`. The API server also returns it if it has created the object and its own response was
     /// lost.
     #[must_use]
     pub fn is_timeout(&self) -> bool {
@@ -285,7 +283,7 @@ impl<T> ResponseExt<T> for Result<T, ApiError> {
     }
 }
 
-/// The error and its sources, including those that `std::io::Error` hides from its `source`.
+/// The error and its sources, including the sources that `std::io::Error` hides from its `source`.
 pub(crate) fn chain<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
     std::iter::successors(Some(error), |&error| match error.downcast_ref::<std::io::Error>() {
         Some(io) => io.get_ref().map(|inner| inner as &(dyn StdError + 'static)),
@@ -293,7 +291,7 @@ pub(crate) fn chain<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<It
     })
 }
 
-/// Distinguishes a connection that was never made from one that broke.
+/// Distinguishes a connection that was never made from a connection that broke.
 pub(crate) fn transport(error: kube::Error) -> Cause {
     let not_sent = chain(&error).any(|error| {
         error

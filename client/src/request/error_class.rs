@@ -25,7 +25,7 @@ pub enum ErrorClass {
 /// The cause in the status of a creation in a namespace that is being deleted.
 pub(super) const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
 
-/// The class of a request that is answered with this status.
+/// The class of a request whose response has this status.
 pub(super) fn class_of(status: &Status) -> ErrorClass {
     match status.code {
         401 => ErrorClass::Forbidden,
@@ -42,7 +42,8 @@ pub(super) fn class_of(status: &Status) -> ErrorClass {
     }
 }
 
-/// Whether the refusal of one attempt of a request applies to every other attempt, including one in progress.
+/// Returns `true` if the refusal of one attempt of a request applies to every other attempt, including an attempt in
+/// progress.
 ///
 /// A missing permission, an exhausted quota or too many requests may apply to this attempt alone.
 pub(super) fn is_final(status: &Status) -> bool {
@@ -52,7 +53,7 @@ pub(super) fn is_final(status: &Status) -> bool {
     }
 }
 
-/// Whether the API server could not call an admission webhook. Admission comes before storage.
+/// Returns `true` if the API server could not call an admission webhook. Admission comes before storage.
 ///
 /// # Upstream
 /// `ErrCallingWebhook` within an internal error. The failure of a conversion webhook, which may follow the write, reads

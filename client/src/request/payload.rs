@@ -17,7 +17,7 @@ impl Payload {
         Self(serde_json::to_vec(value).map(Bytes::from))
     }
 
-    /// The body as text; absent where the value cannot be serialized.
+    /// The body as text; `None` if the value cannot be serialized.
     #[must_use]
     pub fn json_str(&self) -> Option<&str> {
         self.0.as_ref().ok().and_then(|json| std::str::from_utf8(json).ok())
@@ -45,20 +45,20 @@ pub enum Patch {
     Json(Payload),
     /// Strategic merge patch: lists merge by their keys; only for built-in kinds.
     Strategic(Payload),
-    /// Server-side apply.
+    /// Server-side apply, with a field manager.
     Apply {
-        /// The field manager.
+        /// Name of the field manager.
         field_manager: String,
         /// Whether to take over fields of other managers.
         force: bool,
-        /// The applied configuration.
+        /// The configuration to apply.
         body: Payload,
     },
 }
 
 impl Patch {
-    /// Server-side apply of `configuration`, which takes over the fields of other managers, as a controller does with
-    /// what it owns.
+    /// Server-side apply of `configuration`, which takes over the fields of other managers, as a controller does for
+    /// the fields that it owns.
     ///
     /// The configuration has `apiVersion`, `kind`, name and the fields that the manager wants; a field that it applied
     /// before and now leaves out is removed. An object that does not exist is created. With a uid in the metadata, an
@@ -77,7 +77,7 @@ impl Patch {
         }
     }
 
-    /// Whether applying it twice equals applying it once; the operations of a JSON patch may not.
+    /// Returns `true` if applying it twice equals applying it once. This does not hold for JSON patches.
     pub(crate) const fn is_idempotent(&self) -> bool {
         match self {
             Self::Merge(_) | Self::Strategic(_) | Self::Apply { .. } => true,
@@ -89,11 +89,11 @@ impl Patch {
 /// The subresource of an object that a request addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subresource {
-    /// The object itself.
+    /// The object itself, without a subresource.
     None,
-    /// Its `status` subresource.
+    /// The `status` subresource of the object.
     Status,
-    /// Its `scale` subresource.
+    /// The `scale` subresource of the object.
     Scale,
     /// Another subresource, for example `eviction` or `token`.
     Other(&'static str),
@@ -125,7 +125,7 @@ impl Subresource {
 /// How a deletion propagates to dependents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum DeletionPropagation {
-    /// Dependents are orphaned.
+    /// The dependents are kept and orphaned.
     Orphan,
     /// Dependents are deleted after the owner.
     Background,
@@ -140,9 +140,9 @@ pub struct DeleteOptions {
     pub uid: Option<kcm_api::Uid>,
     /// Precondition: the resource version of the object.
     pub resource_version: Option<kcm_api::ResourceVersion>,
-    /// The grace period in seconds; 0 deletes at once. The default of the kind where absent.
+    /// The grace period in seconds; 0 deletes at once. `None` is the default of the kind.
     pub grace_period_seconds: Option<i64>,
-    /// The propagation policy. The default of the kind where absent.
+    /// The propagation policy. `None` is the default of the kind.
     pub propagation: Option<DeletionPropagation>,
 }
 
@@ -219,15 +219,15 @@ struct Preconditions<'a> {
 /// The options of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ListOptions {
-    /// Label selector.
+    /// Label selector, for example `app=web`.
     pub label_selector: Option<String>,
     /// Field selector, for example `metadata.name=web`.
     pub field_selector: Option<String>,
-    /// Objects per page.
+    /// Largest number of objects per page.
     pub limit: Option<u32>,
     /// The `continue` token of the previous page.
     pub continue_token: Option<String>,
-    /// The least resource version, for lists from the watch cache of the server; the most recent state where absent.
+    /// The least resource version, for lists from the watch cache of the server. `None` reads the most recent state.
     pub resource_version: Option<kcm_api::ResourceVersion>,
     /// Whether to request metadata only.
     pub metadata_only: bool,

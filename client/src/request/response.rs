@@ -12,17 +12,16 @@ use super::head::Head;
 pub struct Written {
     /// Namespace and name, which the server may have generated.
     pub key: ObjectKey,
-    /// The uid of the object; unset where the response is no object.
+    /// The uid of the object; unset if the response is no object.
     pub uid: Uid,
-    /// The resource version of the object; unset where the response is no object.
+    /// The resource version of the object; unset if the response is no object.
     pub resource_version: ResourceVersion,
-    /// The body of the response: the object, or its metadata alone where it was written through the
-    /// framework's `Session`.
+    /// The body of the response: the object, or only its metadata if the framework's `Session` wrote it.
     pub body: Bytes,
 }
 
 impl Written {
-    /// Decodes the metadata of a response; missing fields are those of the request.
+    /// Decodes the metadata of a response. Missing fields are taken from the request.
     pub(crate) fn read(body: Bytes, namespace: Option<&str>, name: Option<&str>) -> Result<Self, serde_json::Error> {
         let metadata = Head::of(&body)?;
         let name = if metadata.name.is_empty() { name.unwrap_or_default().into() } else { metadata.name };
@@ -50,7 +49,7 @@ pub struct Page {
     pub resource_version: ResourceVersion,
     /// The `continue` token of the next page; absent on the last page.
     pub continue_token: Option<String>,
-    /// The objects, undecoded; `kind` and `apiVersion` are those of the list.
+    /// The objects, undecoded. Their `kind` and `apiVersion` follow from the list.
     pub items: Vec<Box<RawValue>>,
 }
 

@@ -7,18 +7,18 @@ use super::payload::Payload;
 
 /// The scale of an object of any kind that has the `scale` subresource.
 ///
-/// The kind itself need not be known: its API server or its definition says where the numbers are.
+/// The kind itself need not be known: its API server or its CRD maps the fields of the scale.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Scale {
     /// The uid of the object.
     pub uid: Uid,
-    /// The resource version of the object; where it is set, an update of another version is a conflict.
+    /// The resource version of the object. If it is set, an update of another version is a conflict.
     pub resource_version: ResourceVersion,
-    /// How many replicas are wanted.
+    /// Number of replicas that are wanted.
     pub replicas: i32,
-    /// How many replicas there are.
+    /// Number of replicas that exist.
     pub current_replicas: i32,
-    /// The label selector of the replicas; empty where the kind does not say.
+    /// The label selector of the replicas; empty if the kind does not have one.
     pub selector: String,
 }
 
@@ -59,7 +59,6 @@ struct Status {
 }
 
 impl Scale {
-    /// Decodes a `Scale`.
     pub(crate) fn read(json: &[u8]) -> Result<Self, serde_json::Error> {
         let Body { metadata, spec, status, .. } = serde_json::from_slice(json)?;
         Ok(Self {

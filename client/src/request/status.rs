@@ -5,8 +5,8 @@ use kcm_api::Status;
 
 /// Reads the status of a response that is no success; a body that is no status object is described by its code.
 ///
-/// A `Retry-After` header in seconds overrides the one in the body. A reason that is absent follows from the code, apart
-/// from the API server's 500 without a reason: it ended the request with an error that has none.
+/// A `Retry-After` header in seconds overrides `retryAfterSeconds` in the body. A reason that is absent follows from
+/// the code, apart from the API server's 500 without a reason: it ended the request with an error that has none.
 pub(crate) fn read_status(code: StatusCode, retry_after: Option<&str>, body: &[u8]) -> Status {
     let sent = from_body(body);
     let is_without_reason = sent.is_some() && code == StatusCode::INTERNAL_SERVER_ERROR;

@@ -33,7 +33,7 @@ impl<'a> Target<'a> {
         self.name
     }
 
-    /// Whether the response to a write is the object itself, and not a subresource such as its scale.
+    /// Returns `true` if the response to a write is the object itself, and not a subresource such as its scale.
     pub(crate) const fn is_of_object(&self) -> bool {
         matches!(self.subresource, Subresource::None | Subresource::Status)
     }

@@ -13,7 +13,7 @@ use super::kubeconfig::current_cluster;
 /// A host passes it to controllers as an extension of their context.
 ///
 /// # Upstream
-/// `CAData` of client-go's `rest.Config`: empty where the kubeconfig names a file, and in a pod.
+/// `CAData` of client-go's `rest.Config`: empty if the kubeconfig names a file, and in a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientAuthority(String);
 
@@ -24,8 +24,8 @@ impl ClientAuthority {
         Self(pem.into())
     }
 
-    /// The CA of the current context of the kubeconfig at `path`; absent where it holds none, or cannot be read, which
-    /// [`load_config`](super::load_config) reports.
+    /// The CA of the current context of the kubeconfig at `path`. `None` if the kubeconfig holds no CA, or cannot be
+    /// read, which [`load_config`](super::load_config) reports.
     #[must_use]
     pub fn of_kubeconfig(path: &Path) -> Option<Self> {
         let mut file = Kubeconfig::read_from(path).ok()?;
@@ -34,7 +34,7 @@ impl ClientAuthority {
         Some(Self(String::from_utf8_lossy(&pem).into_owned()))
     }
 
-    /// The PEM.
+    /// The certificates in PEM.
     #[must_use]
     pub fn pem(&self) -> &str {
         &self.0

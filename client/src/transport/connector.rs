@@ -1,4 +1,4 @@
-//! The connector: TCP, a proxy where there is one, and TLS.
+//! The connector: TCP, a proxy if there is one, and TLS.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,14 +18,14 @@ use super::read_ahead::ReadAhead;
 
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-// A connection without data for so long is pinged, and closed if the ping is not answered. client-go waits for 30 s and
-// 15 s. Here one probe guards the reconnection of all watches, so that closing too early costs little, and a server that
-// is gone without a word is found before the requests to it time out.
+// A connection without data for so long is pinged, and closed if there is no response. client-go waits for 30 s and 15
+// s. Here one probe guards the reconnection of all watches, so that closing too early costs little, and a server that
+// disappears silently is detected before the requests to it time out.
 pub(super) const PING_AFTER: Duration = Duration::from_secs(10);
 pub(super) const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long sent data may be unacknowledged: it is not retransmitted later, so that no write arrives long after its
-/// timeout.
+/// Time for which sent data may be unacknowledged. It is not retransmitted later, so that no write arrives long after
+/// its timeout.
 #[cfg(target_os = "linux")]
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
@@ -35,7 +35,7 @@ pub(super) type Connector = BoxCloneSyncService<Uri, Connection, BoxError>;
 /// A connection to the API server.
 pub(super) type Connection = MaybeHttpsStream<Route>;
 
-/// What TLS to the API server runs over: a TCP connection, or one through a proxy that may speak TLS itself.
+/// The connection beneath TLS to the API server: TCP, or a connection through a proxy that may speak TLS itself.
 type Route = MaybeHttpsStream<ReadAhead<TokioIo<TcpStream>>>;
 
 type Router = BoxCloneSyncService<Uri, Route, RouteError>;
@@ -44,9 +44,9 @@ type Router = BoxCloneSyncService<Uri, Route, RouteError>;
 #[derive(Debug, thiserror::Error)]
 #[error("cannot connect")]
 enum RouteError {
-    /// To the API server.
+    /// The API server cannot be connected to.
     Tcp(#[source] BoxError),
-    /// Through a proxy.
+    /// A proxy cannot be used.
     Proxy(#[source] ProxyError),
 }
 

@@ -11,10 +11,10 @@ use tower::BoxError;
 
 use crate::fence::{Fence, Fenced};
 
-/// A body that a connection takes right before it sends it. That of a write is refused once the fence is closed.
+/// A body that a connection takes right before it sends it. The body of a write is refused once the fence is closed.
 ///
 /// Between the check of a write and its turn on the connection, the process may have been stopped for longer than its lease.
-/// A request whose body does not come is none for the API server.
+/// The API server does not execute a request whose body does not arrive.
 pub(super) struct FencedBody {
     body: Body,
     fence: Option<Fence>,

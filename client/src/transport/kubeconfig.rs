@@ -16,13 +16,13 @@ pub enum LoadError {
     /// The file does not exist.
     #[error("the kubeconfig {path:?} does not exist: check the path given with --kubeconfig")]
     Missing {
-        /// The file.
+        /// Path of the kubeconfig.
         path: PathBuf,
     },
     /// The file cannot be read.
     #[error("the kubeconfig {path:?} cannot be read ({reason}): check its permissions and the user of this process")]
     Unreadable {
-        /// The file.
+        /// Path of the kubeconfig.
         path: PathBuf,
         /// The error of the operating system.
         reason: String,
@@ -30,7 +30,7 @@ pub enum LoadError {
     /// The file is not a kubeconfig.
     #[error("the kubeconfig {path:?} is not a valid `kind: Config` file: {reason}")]
     Malformed {
-        /// The file.
+        /// Path of the kubeconfig.
         path: PathBuf,
         /// The position and the reason.
         reason: String,
@@ -38,25 +38,25 @@ pub enum LoadError {
     /// The file has no current context.
     #[error("the kubeconfig {path:?} has no current context: set one with `kubectl config use-context`")]
     NoCurrentContext {
-        /// The file.
+        /// Path of the kubeconfig.
         path: PathBuf,
     },
     /// The file refers to an entry that it does not contain.
     #[error("the kubeconfig {path:?} has no {missing}: add it, or choose another current context")]
     Incomplete {
-        /// The file.
+        /// Path of the kubeconfig.
         path: PathBuf,
-        /// The missing entry.
+        /// The entry that is missing.
         missing: String,
     },
     /// A certificate or key of the kubeconfig is invalid.
     #[error("the kubeconfig {path:?} has an unusable {field}: {reason}")]
     BadData {
-        /// The file.
+        /// Path of the kubeconfig.
         path: PathBuf,
-        /// The invalid field.
+        /// The field that is invalid.
         field: &'static str,
-        /// Why.
+        /// The reason why it is invalid.
         reason: String,
     },
     /// No file was given, and the process does not run in a pod.
@@ -72,7 +72,7 @@ pub enum LoadError {
         "no --kubeconfig was given, and the pod's service account cannot be used ({reason}): check that its token is mounted"
     )]
     InCluster {
-        /// Why.
+        /// The error of the token or CA.
         reason: String,
     },
     /// The proxy that the kubeconfig or the environment names for the API server cannot be used.
@@ -80,15 +80,15 @@ pub enum LoadError {
     Proxy {
         /// The variable, or the field of the kubeconfig.
         source_name: String,
-        /// The API server.
+        /// URL of the API server.
         server: String,
-        /// Why.
+        /// The reason why it cannot be used.
         reason: String,
     },
 }
 
-/// Loads the kubeconfig at `path`, or the in-cluster configuration where none is given. `master` is an address of the API
-/// server that comes before that of the configuration.
+/// Loads the kubeconfig at `path`, or the in-cluster configuration if there is no path. `master` is an address of the
+/// API server that overrides the address in the configuration.
 ///
 /// Unlike kubectl it reads neither `KUBECONFIG` nor `~/.kube/config`.
 ///
@@ -106,13 +106,13 @@ pub async fn load_config(path: Option<&Path>, master: Option<Uri>) -> Result<Con
     if let Some(master) = master {
         config.cluster_url = master;
     }
-    // Only the `Session` retries writes, as it knows which are idempotent.
+    // Only the `Session` retries writes, because it knows which are idempotent.
     config.default_retry = false;
     config.proxy_url = proxy(&config.cluster_url, proxy_url)?;
     Ok(config)
 }
 
-/// The proxy for `server`: that of the kubeconfig, or else that of the environment.
+/// Returns the proxy for `server`: from the kubeconfig, or else from the environment.
 fn proxy(server: &Uri, proxy_url: Option<String>) -> Result<Option<Uri>, LoadError> {
     let unusable = |source_name: &str, reason: String| LoadError::Proxy {
         source_name: source_name.to_owned(),
@@ -146,7 +146,7 @@ async fn from_file(path: &Path) -> Result<(Config, Option<String>), LoadError> {
     }
     let mut config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(explain)?;
     config.root_cert_file = authority.map(PathBuf::from);
-    // A token that is no header is refused here, where the file is known.
+    // A token that is no header is refused here, because the file is known here.
     let token = config.auth_info.token.as_ref().map(ExposeSecret::expose_secret);
     if token.is_some_and(|token| HeaderValue::from_str(token).is_err()) {
         let reason = "it holds a line break or another control character".to_owned();

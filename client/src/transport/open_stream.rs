@@ -16,17 +16,16 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 pub(crate) struct OpenStream(Arc<AtomicBool>);
 
 impl OpenStream {
-    /// How many other clones there are.
+    /// Number of other clones.
     pub(crate) fn others(&self) -> usize {
         Arc::strong_count(&self.0) - 1
     }
 
-    /// Whether the last request of the connection succeeded.
+    /// Returns `true` if the last request of the connection succeeded.
     pub(crate) fn is_connected(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Records a response.
     pub(crate) fn connected(&self) {
         self.0.store(true, Ordering::Relaxed);
     }

@@ -3,10 +3,10 @@
 //! # Why HTTP/2, and why several connections
 //! HTTP/2 costs one TLS connection for many requests, and its pings find a dead connection within 20 s; over
 //! HTTP/1.1 each of our 45 watches would be a connection of its own, and a silent one could be dead for long. But
-//! hyper keeps a single HTTP/2 connection to a host, and kube-apiserver serves 100 streams on one: where a cluster
-//! has more kinds than that, the next watch would wait for ever, and writes with it. So requests have one
-//! connection, and watches share others by [`WATCHES_PER_CONNECTION`]. A server that speaks only
-//! HTTP/1.1 gets that, from the same pools.
+//! hyper keeps a single HTTP/2 connection to a host, and kube-apiserver serves 100 streams on one: if a cluster has
+//! more kinds than that, the next watch would wait for ever, and writes with it. So requests have one connection, and
+//! watches share others by [`WATCHES_PER_CONNECTION`]. A server that speaks only HTTP/1.1 gets that, from the same
+//! pools.
 
 use std::sync::Arc;
 
@@ -21,11 +21,11 @@ use super::connector::{CONNECT_TIMEOUT, Connector, PING_AFTER, PING_TIMEOUT};
 use super::fenced_body::FencedBody;
 use super::open_stream::{OpenStream, StreamBody};
 
-/// How many watches share a connection: half of the default limit of kube-apiserver.
+/// Number of watches that share a connection: half of the default limit of kube-apiserver.
 const WATCHES_PER_CONNECTION: usize = 50;
 
-// The flow control windows. They bound memory while a large list is decoded; that of the connection allows some slow
-// streams without blocking the others.
+// The flow control windows. They bound memory while a large list is decoded; the window of the connection allows some
+// slow streams without blocking the others.
 const STREAM_WINDOW: u32 = 256 << 10;
 const CONNECTION_WINDOW: u32 = 4 << 20;
 
@@ -63,7 +63,6 @@ impl Pools {
         Ok(response.map(|body| StreamBody::new(body, open, end)))
     }
 
-    /// Ends the watches.
     pub(super) fn retire(&self) {
         self.retired.cancel();
     }
@@ -122,7 +121,7 @@ impl Http2Connection {
     }
 }
 
-/// Whether a request is a watch, which stays open.
+/// Returns `true` if a request is a watch, which stays open.
 pub(crate) fn is_watch(uri: &http::Uri) -> bool {
     let mut pairs = uri.query().unwrap_or_default().split('&');
     pairs.any(|pair| matches!(pair, "watch=true" | "watch=1"))

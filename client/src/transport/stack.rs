@@ -6,7 +6,7 @@
 //!
 //! # Guarantees
 //! - A token file, a file of certificates, and the credentials of an exec plugin are read again while the client is used:
-//!   once a minute, and after an answer 401 or a connection that was not made.
+//!   once a minute, and after a response 401 or a connection that failed.
 //! - When a certificate has changed, new connections take the place of the present ones. What was requested is answered,
 //!   watches end and are resumed.
 //! - Files that cannot be used for a while change nothing.
@@ -38,7 +38,7 @@ use crate::client_provider::CredentialsError;
 use crate::clock::{Clock, SystemClock};
 use crate::error::error_chain;
 
-/// How often the files of certificates are read.
+/// Period between two reads of the files of certificates.
 const RELOAD_PERIOD: Duration = Duration::from_mins(1);
 
 /// The least time between two readings, however many requests fail.
@@ -72,7 +72,7 @@ pub enum StackError {
 /// Outside of a tokio runtime.
 ///
 /// # Errors
-/// Where the configuration names a proxy, certificates or credentials that cannot be used.
+/// If the configuration names a proxy, certificates or credentials that cannot be used.
 pub fn connect(config: &kube::Config) -> Result<kube::Client, StackError> {
     connect_with_metrics(config, &ExecPluginMetrics::default())
 }
@@ -113,7 +113,7 @@ struct Stack {
     current: Mutex<Arc<Connections>>,
     /// Has the files read before it is time.
     reload: Arc<Notify>,
-    /// What reads them, and ends with the stack.
+    /// The tasks that read the files; they end with the stack.
     tasks: Mutex<JoinSet<()>>,
 }
 
@@ -179,7 +179,7 @@ impl Stack {
         self.renew(&present, present.material.with_certificate(certificate)).map_err(CredentialsError::new)
     }
 
-    /// Reads the files, and renews the connections where the certificates in them have changed.
+    /// Reads the files, and renews the connections if the certificates have changed.
     async fn read_again(&self) {
         let files = self.files.clone();
         let read = tokio::task::spawn_blocking(move || files.read()).await;

@@ -12,7 +12,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::authorization::ClientCertificate;
 
-/// Where the certificates of a kubeconfig come from.
+/// The sources of the certificates of a kubeconfig.
 #[derive(Clone)]
 pub(super) struct TlsFiles {
     config: kube::Config,
@@ -21,7 +21,7 @@ pub(super) struct TlsFiles {
 /// Certificates as they are at a time.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct TlsMaterial {
-    /// The certificates that are trusted, DER; those of the system without any.
+    /// The trusted certificates, in DER. `None` trusts the certificates of the system.
     roots: Option<Vec<Vec<u8>>>,
     certificate: Option<ClientCertificate>,
 }
@@ -45,13 +45,12 @@ impl TlsFiles {
         Self { config: config.clone() }
     }
 
-    /// Whether there are any: else the certificates never change.
+    /// Returns `true` if there are no files: the certificates then never change.
     pub(super) fn is_empty(&self) -> bool {
         let user = &self.config.auth_info;
         self.config.root_cert_file.is_none() && user.client_certificate.is_none() && user.client_key.is_none()
     }
 
-    /// Reads the files.
     pub(super) fn read(&self) -> Result<TlsMaterial, TlsFileError> {
         let roots = match &self.config.root_cert_file {
             Some(path) => Some(roots(path)?),
@@ -80,12 +79,12 @@ impl TlsMaterial {
         Self { certificate: Some(certificate.clone()), ..self.clone() }
     }
 
-    /// Whether `certificate` is its client certificate.
+    /// Returns `true` if `certificate` is its client certificate.
     pub(super) fn has_certificate(&self, certificate: &ClientCertificate) -> bool {
         self.certificate.as_ref() == Some(certificate)
     }
 
-    /// Whether `other` is more than its first client certificate, the first that an exec plugin returns.
+    /// Returns `false` if `other` only adds the first client certificate, which an exec plugin has returned.
     pub(super) fn is_replaced_by(&self, other: &Self) -> bool {
         self.certificate.is_some() || self.roots != other.roots
     }

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 use crate::server::{Authority, Server, watch, who};
 
-/// A SOCKS5 proxy, which wants this user and password where there are any.
+/// A SOCKS5 proxy, which requires this user and password if there are any.
 struct Proxy {
     address: String,
     /// The targets of all connections.

@@ -1,4 +1,4 @@
-//! Of nodes.
+//! Settings of the controllers of nodes.
 
 use super::AbsentSettings;
 use crate::checks;
@@ -44,7 +44,8 @@ pub(super) const CONTROLLERS: &[AbsentSettings] = &[
     },
 ];
 
-/// Whether they are ranges is checked where they are used: upstream takes anything while nodes get no ranges.
+/// Refuses more than two ranges. The user of the value checks the ranges, because upstream accepts any text while nodes
+/// get no ranges.
 fn at_most_two(value: &Value) -> Result<(), String> {
     let fits = matches!(value, Value::String(ranges) if ranges.split(',').count() <= 2);
     if fits { Ok(()) } else { Err("must be at most two ranges".to_owned()) }

@@ -1,4 +1,4 @@
-//! Of certificates.
+//! Settings of the controllers of certificates.
 
 use super::AbsentSettings;
 use crate::duration::GoDuration;

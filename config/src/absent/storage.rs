@@ -1,4 +1,4 @@
-//! Of volumes.
+//! Settings of the controllers of volumes.
 
 use super::AbsentSettings;
 use crate::checks;

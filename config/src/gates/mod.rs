@@ -12,23 +12,23 @@ use crate::gate::{Gate, GateStage};
 pub use upstream::{UpstreamGate, upstream};
 pub(crate) use versions::Versions;
 
-/// Whether `status.terminatingReplicas` of replica sets and deployments is counted.
+/// Counts `status.terminatingReplicas` of ReplicaSets and Deployments.
 pub const DEPLOYMENT_REPLICA_SET_TERMINATING_REPLICAS: Gate =
     Gate { name: "DeploymentReplicaSetTerminatingReplicas", default: true, stage: GateStage::Beta, locked: false };
 
-/// Whether the annotation `controller.kubernetes.io/pod-deletion-cost` ranks pods for deletion.
+/// Ranks pods for deletion by the annotation `controller.kubernetes.io/pod-deletion-cost`.
 pub const POD_DELETION_COST: Gate =
     Gate { name: "PodDeletionCost", default: true, stage: GateStage::Beta, locked: false };
 
-/// Whether the alpha options of logs may be used: streams apart, and buffers.
+/// Allows the alpha options of logs: separate streams, and buffers.
 pub const LOGGING_ALPHA_OPTIONS: Gate =
     Gate { name: "LoggingAlphaOptions", default: false, stage: GateStage::Alpha, locked: false };
 
-/// Whether the beta options of logs may be used: JSON.
+/// Allows the beta options of logs: JSON.
 pub const LOGGING_BETA_OPTIONS: Gate =
     Gate { name: "LoggingBetaOptions", default: true, stage: GateStage::Beta, locked: false };
 
-/// Whether a lease is released at the end. Here it is, unless the gate is set to false.
+/// Releases the lease at the end. This program releases it unless the gate is set to false.
 pub const RELEASE_LEASE_ON_EXIT: Gate = Gate {
     name: "ControllerManagerReleaseLeaderElectionLockOnExit",
     default: false,
@@ -36,54 +36,54 @@ pub const RELEASE_LEASE_ON_EXIT: Gate = Gate {
     locked: false,
 };
 
-/// Whether the API server chooses the leader.
+/// Lets the API server choose the leader.
 pub const COORDINATED_LEADER_ELECTION: Gate =
     Gate { name: "CoordinatedLeaderElection", default: false, stage: GateStage::Beta, locked: false };
 
-/// Whether quotas count devices of extended resources that dynamic resource allocation serves.
+/// Lets quotas count devices of extended resources that dynamic resource allocation serves.
 pub const DRA_EXTENDED_RESOURCE: Gate =
     Gate { name: "DRAExtendedResource", default: true, stage: GateStage::Beta, locked: false };
 
-/// Whether autoscalers may set tolerances of their own.
+/// Lets autoscalers set tolerances of their own.
 pub const HPA_CONFIGURABLE_TOLERANCE: Gate =
     Gate { name: "HPAConfigurableTolerance", default: true, stage: GateStage::Beta, locked: false };
 
-/// Whether autoscalers may scale to zero.
+/// Lets autoscalers scale to zero.
 pub const HPA_SCALE_TO_ZERO: Gate =
     Gate { name: "HPAScaleToZero", default: false, stage: GateStage::Alpha, locked: false };
 
-/// Whether what the status of a pod tells of a resize counts.
+/// Lets resources in the status of a pod count during a resize.
 pub const IN_PLACE_POD_VERTICAL_SCALING: Gate =
     Gate { name: "InPlacePodVerticalScaling", default: true, stage: GateStage::Ga, locked: true };
 
-/// Whether the start time of a job is unset when it is suspended, so that its scheduling directives may be changed.
+/// Unsets the start time of a suspended Job, so that its scheduling directives may be changed.
 pub const MUTABLE_SCHEDULING_DIRECTIVES_FOR_SUSPENDED_JOBS: Gate =
     Gate { name: "MutableSchedulingDirectivesForSuspendedJobs", default: true, stage: GateStage::Beta, locked: false };
 
-/// Whether each index of a job may have a limit of failures.
+/// Lets each index of a Job have a back-off limit.
 pub const JOB_BACKOFF_LIMIT_PER_INDEX: Gate =
     Gate { name: "JobBackoffLimitPerIndex", default: true, stage: GateStage::Ga, locked: true };
 
-/// Whether jobs with another controller in `spec.managedBy` are left to that.
+/// Leaves Jobs with another controller in `spec.managedBy` to that controller.
 pub const JOB_MANAGED_BY: Gate = Gate { name: "JobManagedBy", default: true, stage: GateStage::Ga, locked: true };
 
-/// Whether jobs may replace pods only once they have failed, and count terminating pods.
+/// Lets Jobs replace pods only once they have failed, and count terminating pods.
 pub const JOB_POD_REPLACEMENT_POLICY: Gate =
     Gate { name: "JobPodReplacementPolicy", default: true, stage: GateStage::Ga, locked: true };
 
-/// Whether jobs may be complete before all their indexes are.
+/// Lets Jobs be complete before all their indexes are.
 pub const JOB_SUCCESS_POLICY: Gate =
     Gate { name: "JobSuccessPolicy", default: true, stage: GateStage::Ga, locked: true };
 
-/// Whether the ages of pods are compared by their order of magnitude when surplus pods are chosen.
+/// Compares the ages of pods by their order of magnitude when surplus pods are chosen.
 pub const LOGARITHMIC_SCALE_DOWN: Gate =
     Gate { name: "LogarithmicScaleDown", default: true, stage: GateStage::Ga, locked: true };
 
-/// Whether a pod of a job has finished only when its sidecars have.
+/// Lets a pod of a Job finish only after its sidecars have.
 pub const SIDECAR_CONTAINERS: Gate =
     Gate { name: "SidecarContainers", default: true, stage: GateStage::Ga, locked: true };
 
-/// Whether syncs of daemon sets that caches are too old for are skipped. Keys wait for their own writes in any case.
+/// Skips syncs of DaemonSets for which the caches are too old. Keys wait for their own writes in any case.
 pub const STALE_CONTROLLER_CONSISTENCY_DAEMON_SET: Gate =
     Gate { name: "StaleControllerConsistencyDaemonSet", default: true, stage: GateStage::Beta, locked: false };
 
@@ -99,31 +99,31 @@ pub const STALE_CONTROLLER_CONSISTENCY_REPLICA_SET: Gate =
 pub const STALE_CONTROLLER_CONSISTENCY_STATEFUL_SET: Gate =
     Gate { name: "StaleControllerConsistencyStatefulSet", default: true, stage: GateStage::Beta, locked: false };
 
-/// Whether workloads and pod groups are made for jobs, which is refused.
+/// Creates workloads and pod groups for Jobs. Turning it on is refused.
 pub const WORKLOAD_WITH_JOB: Gate =
     Gate { name: "WorkloadWithJob", default: false, stage: GateStage::Alpha, locked: false };
 
-/// Whether the requests and limits of a pod as a whole count.
+/// Lets the requests and limits of a whole pod count.
 pub const POD_LEVEL_RESOURCES: Gate =
     Gate { name: "PodLevelResources", default: true, stage: GateStage::Beta, locked: false };
 
-/// Whether what was allocated to a claim for its expansion counts.
+/// Lets the storage that was allocated to a claim for its expansion count.
 pub const RECOVER_VOLUME_EXPANSION_FAILURE: Gate =
     Gate { name: "RecoverVolumeExpansionFailure", default: true, stage: GateStage::Ga, locked: true };
 
-/// Whether the operators `Gt` and `Lt` of tolerations compare the values of taints.
+/// Lets the operators `Gt` and `Lt` of tolerations compare the values of taints.
 pub const TAINT_TOLERATION_COMPARISON_OPERATORS: Gate =
     Gate { name: "TaintTolerationComparisonOperators", default: false, stage: GateStage::Alpha, locked: false };
 
-/// Whether quotas select claims by their volume attributes class.
+/// Lets quotas select claims by their volume attributes class.
 pub const VOLUME_ATTRIBUTES_CLASS: Gate =
     Gate { name: "VolumeAttributesClass", default: true, stage: GateStage::Ga, locked: true };
 
-/// Whether a rollout of a stateful set replaces as many pods at once as its `maxUnavailable` says.
+/// Lets a rollout of a StatefulSet replace `maxUnavailable` pods at once.
 pub const MAX_UNAVAILABLE_STATEFUL_SET: Gate =
     Gate { name: "MaxUnavailableStatefulSet", default: false, stage: GateStage::Beta, locked: false };
 
-/// Whether a controller revision also equals a template that has the same meaning, and not only the same bytes.
+/// Lets a controller revision also equal a template with the same meaning, and not only the same bytes.
 pub const STATEFUL_SET_SEMANTIC_REVISION_COMPARISON: Gate =
     Gate { name: "StatefulSetSemanticRevisionComparison", default: true, stage: GateStage::Beta, locked: false };
 
@@ -162,7 +162,7 @@ pub const KNOWN: &[Gate] = &[
 const ALL_ALPHA: &str = "AllAlpha";
 const ALL_BETA: &str = "AllBeta";
 
-/// The gates that were set explicitly, and the version of Kubernetes whose defaults the others have.
+/// The gates that were set explicitly, and the Kubernetes version that has the defaults of all other gates.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Gates {
     explicit: BTreeMap<String, bool>,
@@ -179,14 +179,14 @@ pub struct GateState {
 }
 
 impl Gates {
-    /// Parses pairs such as `Gate=true` and checks them against upstream's gates and those of `own`.
+    /// Parses pairs such as `Gate=true` and checks them against upstream's gates and the gates in `own`.
     ///
-    /// As upstream: the last pair for a gate wins, the names may have the prefix `kube:`, all of them or none, and
+    /// As upstream: the last pair for a gate counts, all names or none have the prefix `kube:`, and
     /// `AllAlpha` and `AllBeta` set every gate of their stage that is not set itself.
     ///
     /// # Errors
     ///
-    /// A [`Problem`] for each malformed pair, unknown gate, change of a locked gate, and gate that is on without one
+    /// A [`Problem`] for each malformed pair, unknown gate, change of a locked gate, and gate that is on without a gate
     /// that it requires.
     pub fn parse<P: AsRef<str>>(own: &[Gate], pairs: &[P]) -> Result<Self, Vec<Problem>> {
         Self::at(Versions::default(), own, pairs)
@@ -200,7 +200,7 @@ impl Gates {
         if problems.is_empty() { Ok(gates) } else { Err(problems) }
     }
 
-    /// Whether the gate is on.
+    /// Returns `true` if the gate is on.
     #[must_use]
     pub fn enabled(&self, gate: &Gate) -> bool {
         if self.versions.is_emulation()
@@ -211,7 +211,7 @@ impl Gates {
         self.state(gate)
     }
 
-    /// Whether upstream's gate of this name is on; of other gates, whether they were turned on.
+    /// Returns `true` if upstream's gate of this name is on, or if another gate was turned on.
     #[must_use]
     pub fn is_on(&self, name: &str) -> bool {
         match upstream::find(name) {
@@ -220,7 +220,7 @@ impl Gates {
         }
     }
 
-    /// The state of every gate: upstream's that are there in the emulated version, and those of `own` beside them.
+    /// Returns the state of every gate: upstream's gates of the emulated version, and the gates in `own`.
     pub fn states(&self, own: &[Gate]) -> impl Iterator<Item = GateState> {
         let upstreams = upstream().filter_map(|upstream| upstream.at(self.versions.emulated()));
         let own = own.iter().copied().filter(|gate| upstream::find(gate.name).is_none());
@@ -232,7 +232,7 @@ impl Gates {
         self.explicit.keys().map(String::as_str)
     }
 
-    /// Whether a gate was set to false; neither a default nor `AllAlpha` or `AllBeta` counts.
+    /// Returns `true` if the gate was set to false. Defaults, `AllAlpha` and `AllBeta` do not count.
     #[must_use]
     pub fn is_turned_off(&self, gate: &Gate) -> bool {
         self.explicit.get(gate.name) == Some(&false)
@@ -251,7 +251,7 @@ impl Gates {
         self.explicit.get(gate.name).or(whole_stage).copied().unwrap_or(gate.default)
     }
 
-    /// The gates that are on, and require one that is off.
+    /// Returns a problem for each gate that is on and requires a gate that is off.
     fn missing_requirements(&self) -> Vec<Problem> {
         let demanding = upstream().filter(|gate| gate.requires().next().is_some() && self.is_on(gate.name));
         let problems = demanding.map(|gate| {

@@ -13,21 +13,21 @@ const TABLE: &str = include_str!("../../data/feature-gates.tsv");
 /// A gate that upstream's kube-controller-manager knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UpstreamGate {
-    /// Its name.
+    /// Name of the gate, as upstream.
     pub name: &'static str,
-    /// Whether kube-controller-manager reads it, and does not only know it.
+    /// Whether kube-controller-manager reads the gate. It also knows gates that it never reads.
     pub is_read: bool,
     requires: &'static str,
     stages: &'static str,
 }
 
 impl UpstreamGate {
-    /// The gates that must be on where this one is.
+    /// Returns the gates that must be on if this gate is.
     pub fn requires(&self) -> impl Iterator<Item = &'static str> {
         self.requires.split(',').filter(|name| !name.is_empty())
     }
 
-    /// The gate as it is in this minor version of Kubernetes 1; none where it was not there yet.
+    /// Returns the gate as it is in this minor version of Kubernetes 1, or `None` if that version does not have it.
     #[must_use]
     pub fn at(&self, minor: u16) -> Option<Gate> {
         let stages = self.stages.split(' ').filter_map(Stage::read);

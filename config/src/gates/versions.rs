@@ -2,7 +2,7 @@
 
 use crate::error::excerpt;
 
-/// The minor version of Kubernetes 1 that is emulated if no other is asked for.
+/// The minor version of Kubernetes 1 that is emulated by default.
 pub(super) const CURRENT: u16 = 36;
 
 /// The oldest that can be emulated.
@@ -32,7 +32,7 @@ impl Versions {
     /// The end of the sentence "the value …", for each of the two.
     ///
     /// # Upstream
-    /// `k8s.io/component-base/compatibility`. No gate of upstream depends on the second of the two.
+    /// `k8s.io/component-base/compatibility`. No gate of upstream depends on the second flag.
     pub(crate) fn read(emulated: &[String], compatible: &[String]) -> Result<Self, [Option<String>; 2]> {
         let emulated = read(emulated).and_then(|minor| within(minor.unwrap_or(CURRENT), CURRENT));
         let most = *emulated.as_ref().unwrap_or(&CURRENT);
@@ -48,7 +48,7 @@ impl Versions {
         self.emulated
     }
 
-    /// Whether another version than the current one is emulated.
+    /// Returns `true` if another version than the current one is emulated.
     pub(crate) const fn is_emulation(self) -> bool {
         self.emulated != CURRENT
     }

@@ -27,7 +27,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::in_file("DeprecatedController", SECTION, Initial::Map).help("Section without keys, which upstream prints. No effect.").check(no_keys),
 ];
 
-/// What client-go can send. What is sent here is JSON, whichever of them is given.
+/// Accepts the content types of client-go. This program sends JSON with every one of them.
 fn content_type(value: &Value) -> Result<(), String> {
     checks::one_of(value, &["application/vnd.kubernetes.protobuf", "application/json", "application/cbor", ""])
 }

@@ -38,7 +38,7 @@ fn is_name(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// Upstream takes no other version, so that what the next one hides is no surprise.
+/// Upstream accepts no other version, so that metrics hidden in the next version are no surprise.
 fn previous_minor(value: &Value) -> Result<(), String> {
     checks::one_of(value, &["1.35", ""])
 }

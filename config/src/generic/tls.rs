@@ -1,12 +1,9 @@
-//! What TLS can be configured to, by upstream's names.
+//! The versions, cipher suites and curves of TLS, by upstream's names.
 
 use crate::checks;
 use crate::value::Value;
 
-/// The cipher suites of Go's `crypto/tls`, those of TLS 1.3 and those that it calls insecure included.
-///
-/// # Upstream
-/// `TLSCipherPossibleValues` in `k8s.io/component-base/cli/flag`.
+/// The cipher suites of Go's `crypto/tls`, including the suites of TLS 1.3 and the suites that it calls insecure.
 const CIPHER_SUITES: &[&str] = &[
     "TLS_AES_128_GCM_SHA256",
     "TLS_AES_256_GCM_SHA384",

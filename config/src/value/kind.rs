@@ -5,7 +5,7 @@ use super::parse::{
 };
 use super::{Value, WrittenQuantity};
 
-/// The type of a setting. Its name is the one that upstream's help prints.
+/// The type of a setting. It has the name that upstream's help prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// True or false, in any of Go's spellings.
@@ -20,13 +20,13 @@ pub enum Kind {
     Float64,
     /// A duration in Go's notation.
     Duration,
-    /// Any string.
+    /// A string, without further rules.
     String,
     /// A list: comma separated, with quotes as in CSV; a repeated flag appends.
     Strings,
     /// A list of 32-bit whole numbers: comma separated; a repeated flag appends.
     Int32s,
-    /// An IP address.
+    /// An IP address, version 4 or 6.
     Ip,
     /// `key=value` pairs: comma separated, with quotes as in CSV; a repeated flag adds pairs.
     Map,
@@ -92,7 +92,7 @@ impl Kind {
         }
     }
 
-    /// Parses a value as pflag does; `None` when the string is not of this type.
+    /// Parses a value like pflag. Returns `None` if the string is not of this type.
     #[must_use]
     pub fn parse(self, text: &str) -> Option<Value> {
         match self {

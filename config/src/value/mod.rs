@@ -21,33 +21,33 @@ pub use quantity::WrittenQuantity;
 /// The value of a setting.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// Of [`Kind::Bool`].
+    /// Value of type [`Kind::Bool`].
     Bool(bool),
     /// Of [`Kind::Int32`] and [`Kind::Level`].
     Int32(i32),
-    /// Of [`Kind::Int`].
+    /// Value of type [`Kind::Int`].
     Int(i64),
-    /// Of [`Kind::Float32`].
+    /// Value of type [`Kind::Float32`].
     Float32(f32),
-    /// Of [`Kind::Float64`].
+    /// Value of type [`Kind::Float64`].
     Float64(f64),
-    /// Of [`Kind::Duration`].
+    /// Value of type [`Kind::Duration`].
     Duration(GoDuration),
-    /// Of [`Kind::String`].
+    /// Value of type [`Kind::String`].
     String(String),
-    /// Of [`Kind::Strings`], and of [`Kind::FeatureGates`] as one `Gate=bool` per item.
+    /// Value of type [`Kind::Strings`], and of [`Kind::FeatureGates`] as one `Gate=bool` per item.
     Strings(Vec<String>),
-    /// Of [`Kind::Int32s`].
+    /// Value of type [`Kind::Int32s`].
     Int32s(Vec<i32>),
-    /// Of [`Kind::Ip`].
+    /// Value of type [`Kind::Ip`].
     Ip(IpAddr),
-    /// Of [`Kind::Map`].
+    /// Value of type [`Kind::Map`].
     Map(BTreeMap<String, String>),
-    /// Of [`Kind::CertKeys`].
+    /// Value of type [`Kind::CertKeys`].
     CertKeys(Vec<CertKey>),
-    /// Of [`Kind::Quantity`].
+    /// Value of type [`Kind::Quantity`].
     Quantity(WrittenQuantity),
-    /// Of [`Kind::ModuleLevels`].
+    /// Value of type [`Kind::ModuleLevels`].
     ModuleLevels(Vec<ModuleLevel>),
     /// Of [`Kind::Objects`]: the fields of each item.
     Objects(Vec<BTreeMap<String, String>>),
@@ -60,19 +60,19 @@ pub struct CertKey {
     pub cert: String,
     /// The file with its private key.
     pub key: String,
-    /// Host names, wildcards included; where there are none, those of the certificate count.
+    /// Host names, wildcards included. If there are none, the names in the certificate count.
     pub names: Vec<String>,
 }
 
 impl fmt::Display for CertKey {
-    /// As `CERT,KEY:NAME,NAME`.
+    /// Writes the form `CERT,KEY:NAME,NAME`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{},{}", self.cert, self.key)?;
         if self.names.is_empty() { Ok(()) } else { write!(f, ":{}", self.names.join(",")) }
     }
 }
 
-/// The verbosity of the modules whose name fits a pattern.
+/// Verbosity of the modules with names that match a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModuleLevel {
     /// The pattern, with `*` and `?`.
@@ -82,14 +82,15 @@ pub struct ModuleLevel {
 }
 
 impl fmt::Display for ModuleLevel {
-    /// As `pattern=N`.
+    /// Writes the form `pattern=N`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}={}", self.pattern, self.level)
     }
 }
 
 impl Value {
-    /// This value and one that was given after it by the same source: lists and maps grow, and of others the last counts.
+    /// Joins this value with a later value of the same source: lists and maps grow, for other types the last value
+    /// counts.
     #[must_use]
     pub(crate) fn and(self, more: Self) -> Self {
         match (self, more) {

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use super::{CertKey, ModuleLevel};
 
-/// Parses what `strconv.ParseBool` accepts.
+/// Parses a boolean like `strconv.ParseBool`.
 pub(crate) fn parse_bool(text: &str) -> Option<bool> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
@@ -14,7 +14,7 @@ pub(crate) fn parse_bool(text: &str) -> Option<bool> {
     }
 }
 
-/// Parses what `strconv.ParseInt` accepts with base 0: a base prefix (`0x`, `0o`, `0b`, or `0` for octal) and
+/// Parses a number like `strconv.ParseInt` with base 0: a base prefix (`0x`, `0o`, `0b`, or `0` for octal) and
 /// underscores between digits.
 pub(super) fn parse_int(text: &str) -> Option<i64> {
     let (negative, unsigned) = match text.as_bytes().first()? {

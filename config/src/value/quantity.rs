@@ -13,7 +13,7 @@ pub struct WrittenQuantity {
 }
 
 impl WrittenQuantity {
-    /// The quantity.
+    /// Returns the quantity as a number.
     #[must_use]
     pub const fn amount(&self) -> &Quantity {
         &self.amount

@@ -1,4 +1,4 @@
-//! A table like that of a real host, and sources for it.
+//! A table like the one in a real host, and sources for it.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of this")]
 
 use std::path::PathBuf;
@@ -14,11 +14,11 @@ pub const REPLICA_SET_SYNCS: Row = Row::new("concurrent-replicaset-syncs", "Repl
     .help("How many replica sets are worked on at once.")
     .check(checks::positive);
 
-/// As a plugin would have it, with a section of its own.
+/// A row of a plugin, with a section of its own.
 pub const GREETING: Row =
     Row::new("hello-greeting", "Hello", Initial::String("hello")).path("Hello.Greeting").help("What to say.");
 
-/// A setting that goes away.
+/// A setting that is deprecated.
 pub const OLD: Row = Row::new("hello-old", "Hello", Initial::Bool(false))
     .path("Hello.Old")
     .help("A deprecated setting.")

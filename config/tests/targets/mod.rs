@@ -1,6 +1,7 @@
-//! What must hold of any input, by kind: the bodies of the fuzz targets in `fuzz/`, which the property tests call too.
+//! Rules that hold for any input, by kind: the bodies of the fuzz targets in `fuzz/`, which the property tests call
+//! too.
 //!
-//! None panics on a right program, whatever the input is.
+//! No input makes a correct program panic.
 #![allow(dead_code, unreachable_pub, reason = "each program that includes this uses a part of it")]
 
 use kcm_config::{ConfigError, Gates, GoDuration, Origin, Outcome, Sources, gates};
@@ -10,10 +11,11 @@ use crate::support::{FILE, table};
 /// Longer than any line of an error: a given text is cut to 80 characters, each of which an escape may make ten.
 const LONGEST_LINE: usize = 3000;
 
-/// More than is reported of any input: the first hundred of a file and how many more there are, and as many of the rest.
+/// More errors than any input reports: the first hundred of a file, the number of further errors, and as many from the
+/// other sources.
 const MOST_ERRORS: usize = 250;
 
-/// A duration: what is read is written so that it reads back, and what Go refuses is refused.
+/// A duration: parsing the output gives the same value, and text that Go refuses is refused.
 pub fn duration(text: &str) {
     let Ok(duration) = text.parse::<GoDuration>() else { return };
     assert_eq!(duration.to_string().parse(), Ok(duration), "{text:?}");
@@ -36,7 +38,7 @@ pub fn flags(text: &str) {
 /// A configuration file: it is taken, or each refusal has its line and column.
 pub fn file(bytes: &[u8]) {
     let sources = Sources::default().arguments(["--config", FILE]).file(FILE, bytes);
-    // Only how many mistakes there are more, and that there is nothing in the file, have no place in it.
+    // Only the number of further mistakes and an empty file have no position.
     load(&sources, |origin| match origin {
         Origin::File { at, .. } => at.is_none_or(|at| at.line > 0 && at.column > 0),
         Origin::Default | Origin::Argument(_) | Origin::Variable(_) => false,
@@ -62,7 +64,7 @@ pub fn gates(text: &str) {
     flags(&format!("--feature-gates={}", text.replace('\n', " ")));
 }
 
-/// Loads the sources. What is loaded can be printed; each refusal is a line whose origin `is_named`.
+/// Loads the sources. Loaded settings can be printed; each refusal is a line with an origin that `is_named`.
 fn load(sources: &Sources, is_named: impl Fn(&Origin) -> bool) {
     match table().load(sources) {
         Ok(Outcome::Help | Outcome::Version(_)) => {}

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// How the process ended, and its exit code.
+/// Result of the process, and its exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// It stopped on request, or printed a result.

@@ -1,4 +1,4 @@
-//! The sub-command `explain`, which asks a running manager why it does what it does about an object.
+//! The sub-command `explain`, which asks a running manager for the reasons of its actions on an object.
 
 use std::error::Error;
 use std::fs;
@@ -207,12 +207,12 @@ impl Target {
         is_named.then_some(Self { resource, namespace, name })
     }
 
-    /// Whether the keys of a queue name objects of the resource.
+    /// Returns `true` if the keys of a queue name objects of the resource.
     fn is_of(&self, queue: &QueueStatus) -> bool {
         queue.resource.as_ref().is_some_and(|resource| self.names(resource, queue.kind.as_deref()))
     }
 
-    /// Whether it names a resource: by its kind, its plural with or without group, or its short name.
+    /// Returns `true` if the name means this resource: its kind, its plural with or without group, or its short name.
     fn names(&self, resource: &str, kind: Option<&str>) -> bool {
         let plural = resource.split_once('.').map_or(resource, |(plural, _)| plural);
         let short = SHORT_NAMES.iter().find(|(short, _)| *short == self.resource).map(|(_, plural)| *plural);
@@ -297,9 +297,9 @@ fn message_of(body: &[u8]) -> String {
     status.map_or_else(|_| String::from_utf8_lossy(body).trim().to_owned(), |status| status.message)
 }
 
-/// Whether a connection failed because the certificate of the server is not trusted.
+/// Returns `true` if a connection failed because the certificate of the server is not trusted.
 fn is_of_certificate(error: &(dyn Error + 'static)) -> bool {
-    // An I/O error is not the source of what it wraps.
+    // An I/O error does not return the wrapped error as its source.
     let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
     matches!(error.downcast_ref(), Some(rustls::Error::InvalidCertificate(_)))
         || wrapped.is_some_and(|wrapped| is_of_certificate(wrapped))

@@ -1,4 +1,4 @@
-//! What the process prints: results on standard output, reasons on standard error.
+//! Output of the process: results on standard output, reasons on standard error.
 
 use std::io::{self, Write};
 
@@ -24,7 +24,7 @@ pub(crate) fn fail(exit: Exit, reasons: &[impl ToString]) -> Exit {
     exit
 }
 
-/// Prints a result.
+/// Prints a result on standard output.
 pub(crate) fn print(text: &str) -> Exit {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

@@ -1,4 +1,4 @@
-//! Sub-commands as data: what a host adds to its command line beside running the manager.
+//! Sub-commands as data: the commands of a host in addition to running the manager.
 
 use kcm_config::{Effective, Row};
 use kcm_framework::{BoxFuture, ManagerBuilder, Stop};
@@ -12,13 +12,13 @@ use crate::command_line::exit::Exit;
 pub struct Subcommand {
     /// The first word of the command line.
     pub name: &'static str,
-    /// What follows the name of the program in the help, a line each.
+    /// Lines of the help, without the name of the program.
     pub usages: &'static [&'static str],
     /// The settings that only this sub-command has.
     pub rows: &'static [Row],
     /// An operand before the name of a configuration file, which is read as if `--config` named it.
     pub file_after: Option<&'static str>,
-    /// Logs only warnings and errors unless `--v` is given, as the terminal shows something else.
+    /// Logs only warnings and errors unless `--v` is given, because the terminal shows other output.
     pub quiet: bool,
     /// Checks the command line and returns what to do.
     ///
@@ -29,13 +29,13 @@ pub struct Subcommand {
 
 /// The command line of a sub-command, read and merged with the other sources.
 pub struct Invocation {
-    /// The settings, those of the sub-command included. [`Effective::operands`] are the words after its name.
+    /// The settings, including the settings of the sub-command. [`Effective::operands`] are the words after its name.
     pub settings: Effective,
-    /// A manager as these settings configure it, which lacks only a connection; or every reason why there is none.
+    /// A manager with these settings that lacks only a connection, or every reason why it cannot be built.
     pub manager: Result<ManagerBuilder, Vec<String>>,
 }
 
-/// What a sub-command does once its command line is accepted.
+/// Action of a sub-command after its command line is accepted.
 pub enum Action {
     /// Prints this text on standard output.
     Print(String),
@@ -43,11 +43,11 @@ pub enum Action {
     Run(Box<dyn FnOnce(Stop) -> BoxFuture<'static, Result<(), Failure>>>),
 }
 
-/// Why a sub-command that ran failed.
+/// Failure of a running sub-command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// How the process ends.
+    /// Exit code of the process.
     pub exit: Exit,
-    /// What is printed, a line each.
+    /// The reasons to print, a line each.
     pub reasons: Vec<String>,
 }

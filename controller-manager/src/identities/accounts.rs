@@ -141,7 +141,7 @@ async fn send(
     }
 }
 
-/// The User-Agent of a service account: its whole user name stands where the name of the controller would.
+/// Returns the User-Agent of a service account, with the whole user name in place of the controller's name.
 ///
 /// # Upstream
 /// `constructClient` in `controller-manager/pkg/clientbuilder`.
@@ -229,12 +229,12 @@ impl TokenSource {
         }
     }
 
-    /// How many rounds in a row have failed.
+    /// Number of rounds in a row that have failed.
     fn rounds(&self) -> u32 {
         self.refusal.lock().as_ref().map_or(0, |refusal| refusal.rounds)
     }
 
-    /// What keeps the account from having a token.
+    /// Returns the reason why the account has no token.
     fn problem(&self) -> Option<String> {
         let refusal = self.refusal.lock();
         let error = &refusal.as_ref()?.error;
@@ -251,7 +251,7 @@ impl TokenSource {
             Err(error) if error.is_not_found() => {
                 self.create_account().await.map_err(TokenError::Account)?;
                 match self.post().await {
-                    // The account is there now: what is missing is its tokens.
+                    // The account exists, so that the API for its tokens is missing.
                     Err(error) if error.is_not_found() => return Err(TokenError::NotServed(error)),
                     again => again.map_err(TokenError::of)?,
                 }
@@ -286,7 +286,7 @@ impl TokenSource {
     }
 }
 
-/// Whether a creation made its object. One that found it there is no failure: another replica was first.
+/// Returns `true` if the request created its object, and `false` if another replica was first, which is not an error.
 fn is_new<T>(created: Result<T, ApiError>) -> Result<bool, ApiError> {
     match created {
         Ok(_) => Ok(true),
@@ -325,8 +325,8 @@ impl TokenError {
     }
 }
 
-/// How long requests fail at once after so many rounds of requests for a token that failed: the first may have come too
-/// early, after which it doubles from a second to a minute.
+/// Returns the time for which requests fail at once after a number of failed rounds of token requests. The first round
+/// may have been too early. After that, the time doubles from a second to a minute.
 fn pause_after(rounds: u32) -> Duration {
     match rounds.checked_sub(2) {
         None => Duration::ZERO,

@@ -4,12 +4,12 @@
 //! - A token is requested when it is first needed, and again when a fifth of its life is left, or at once when the API
 //!   server refuses it with 401; the refused request is sent once more with the new token.
 //! - A token that cannot be renewed is used until it expires, and renewed every ten seconds meanwhile.
-//! - Where no token can be had, requests of the account fail with the reason, which the readiness check
+//! - If there is no token, requests of the account fail with the reason, which the readiness check
 //!   `service-account-tokens` shows too. A token is requested again by the next request, and after more failures once a
-//!   minute at least: what is granted later is found.
-//! - A service account that does not exist is created, also one that was deleted while it was used.
-//! - Requests of a service account go over connections without the manager's own credentials. A client certificate would
-//!   win over a token.
+//!   minute at least, so that it is found if it is granted later.
+//! - A service account that does not exist is created, even if it was deleted while it was used.
+//! - Requests of a service account go over connections without the manager's own credentials. A client certificate
+//!   would win over a token.
 //! - A request without a token is not sent.
 //!
 //! # Upstream
@@ -35,7 +35,7 @@ pub(crate) use accounts::TokenHealth;
 /// `client` is the client of the manager itself, which requests the tokens.
 ///
 /// # Errors
-/// Where the configuration cannot be used to connect.
+/// If the configuration cannot be used to connect.
 pub(crate) fn clients(
     manager: &ManagerBuilder,
     client: kube::Client,

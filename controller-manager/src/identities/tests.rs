@@ -26,7 +26,7 @@ struct Server {
     tokens_requested: usize,
     /// The only token that is accepted.
     valid: String,
-    /// The answers to the next token requests; others succeed.
+    /// The responses to the next token requests; others succeed.
     refusals: VecDeque<StatusCode>,
     refuses_tokens: bool,
     /// The API server has accounts and no tokens.

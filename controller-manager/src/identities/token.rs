@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-/// The life that is asked for, in seconds.
+/// Requested life of a token, in seconds.
 const EXPIRATION_SECONDS: i64 = 3600;
 
 /// The share of its life, in percent, at whose begin a token is renewed.
@@ -15,7 +15,7 @@ const LEEWAY_PERCENT: u32 = 20;
 /// The least life that is assumed: less than that is taken for a clock that is wrong.
 const LEAST_LIFE: Duration = Duration::from_mins(10);
 
-/// A `TokenRequest`.
+/// Request and response of `TokenRequest`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TokenRequest {
@@ -53,9 +53,9 @@ impl std::fmt::Debug for Status {
 pub(crate) struct Token {
     /// The value of the header `Authorization`.
     pub(crate) header: http::HeaderValue,
-    /// When the next one is requested.
+    /// Time at which the next token is requested.
     pub(crate) renew_at: Instant,
-    /// Until when it is used where no other can be had.
+    /// Time until which the token is used if there is no newer token.
     pub(crate) expires_at: Instant,
 }
 

@@ -41,38 +41,36 @@ const AFTER_EXPIRY: Duration = Duration::from_millis(500);
 pub(crate) struct LeaseRecord {
     /// The identity of the holder; empty if the lease is free.
     pub(crate) holder: String,
-    /// How long the record is valid after its last change.
+    /// Time for which the record is valid after its last change.
     pub(crate) duration: Duration,
     /// When the holder acquired the lease.
     pub(crate) acquired_at: Timestamp,
     /// When the holder renewed the lease last.
     pub(crate) renewed_at: Timestamp,
-    /// How many times the holder has changed.
+    /// Number of changes of the holder.
     pub(crate) transitions: i32,
 }
 
 /// A record and the resource version of its lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Lease {
-    /// The record.
     pub(crate) record: LeaseRecord,
-    /// The resource version.
     pub(crate) version: ResourceVersion,
 }
 
 /// The periods of leader election.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Timing {
-    /// How long a candidate waits after the last change before it takes a lease.
+    /// Time that a candidate waits after the last change before it takes a lease.
     pub(crate) lease_duration: Duration,
-    /// How long a leader tries to renew before it stops leading; less than `lease_duration`.
+    /// Time for which a leader tries to renew before it stops leading; less than `lease_duration`.
     pub(crate) renew_deadline: Duration,
     /// The time between two attempts; `renew_deadline` is more than 1.2 times as long.
     pub(crate) retry_period: Duration,
 }
 
 impl Timing {
-    /// How long one request may take: half of the renew deadline, at least a second.
+    /// Returns the longest time for one request: half of the renew deadline, at least a second.
     #[must_use]
     pub(crate) fn request_timeout(self) -> Duration {
         (self.renew_deadline / 2).max(Duration::from_secs(1))
@@ -82,15 +80,13 @@ impl Timing {
 /// The next request to the API server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Request {
-    /// Get the lease.
     Get,
-    /// Create the lease.
     Create(LeaseRecord),
     /// Update the lease of this version.
     Update(Lease),
 }
 
-/// The answer to a request.
+/// The response to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// The lease, as it was read or written.
@@ -101,7 +97,7 @@ pub(crate) enum Answer {
     Failed,
 }
 
-/// What follows an answer.
+/// The next step after a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
     /// Send [`Elector::request`] at once: the attempt is not complete.
@@ -115,7 +111,7 @@ pub(crate) enum Next {
 pub(crate) struct Elector {
     identity: String,
     timing: Timing,
-    /// The last known lease, and when its present version was first seen here.
+    /// The last known lease, and the time at which this process first saw its version.
     observed: Option<(Lease, Instant)>,
     /// When the last successful write of the lease was sent, while this participant leads.
     renewed: Option<Instant>,
@@ -148,7 +144,7 @@ impl Elector {
         self.observed.as_ref().map(|(lease, _)| &*lease.record.holder).filter(|holder| !holder.is_empty())
     }
 
-    /// Whether this participant leads at `now`.
+    /// Returns `true` if this participant leads at `now`.
     #[must_use]
     pub(crate) fn leads(&self, now: Instant) -> bool {
         self.leads_until().is_some_and(|until| now < until)
@@ -175,7 +171,8 @@ impl Elector {
         self.renewed
     }
 
-    /// Whether the next update renews a lease that had to be read first, as the update with the last version failed.
+    /// Returns `true` if the next update renews a lease that had to be read first, because the update with the last
+    /// version failed.
     #[must_use]
     pub(crate) fn is_on_slow_path(&self) -> bool {
         let is_held = |lease: &Lease| lease.record.holder == self.identity;
@@ -193,7 +190,7 @@ impl Elector {
         }
     }
 
-    /// Takes the answer to `request`, which was sent at `sent`.
+    /// Handles the response to `request`, which was sent at `sent`.
     pub(crate) fn answered(
         &mut self,
         request: &Request,
@@ -233,10 +230,10 @@ impl Elector {
         }
     }
 
-    /// Takes a lease from a watch; returns whether it is newer than what is known, and free: then an attempt begins at once,
-    /// with an update of that version, as nothing need be read before it.
+    /// Takes a lease from a watch; returns `true` if it is newer than the known lease, and free. Then an attempt begins
+    /// at once with an update of that version, because it need not be read again.
     ///
-    /// A watch may be behind: what it shows is taken only if it is newer than what is known.
+    /// A watch may be behind: its lease is taken only if it is newer than the known lease.
     pub(crate) fn observe(&mut self, lease: Lease, now: Instant) -> bool {
         let is_known = |known: &Lease| known.version.is_at_least(&lease.version) == Some(true);
         if self.observed.as_ref().is_some_and(|(known, _)| is_known(known)) {
@@ -257,7 +254,7 @@ impl Elector {
         }
         if self.observed.as_ref().is_none_or(|(known, _)| known.version != lease.version) {
             self.observed = Some((lease, now));
-            // What was decided on the version before does not hold for this one.
+            // Decisions about the version before do not hold for this version.
             self.stage = Stage::Begin;
         }
     }
@@ -288,7 +285,7 @@ impl Elector {
         (lease.record.holder == self.identity).then(|| Lease { record, version: lease.version.clone() })
     }
 
-    /// Whether the observed lease is this participant's, free, or expired.
+    /// Returns `true` if the observed lease is this participant's, free, or expired.
     fn may_write(&self, now: Instant) -> bool {
         self.observed.as_ref().is_none_or(|(lease, since)| {
             let holder = &lease.record.holder;

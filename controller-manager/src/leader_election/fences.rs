@@ -6,7 +6,7 @@ use kcm_framework::client::Fence;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// What one lease allows.
+/// The writes that one lease allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Limit {
     /// Nothing runs under the lease: it limits no write.
@@ -28,7 +28,7 @@ struct Inner {
     limits: Mutex<Vec<Limit>>,
 }
 
-/// What one lease allows, which its thread updates.
+/// The part of the fence for one lease, which the lease's thread updates.
 #[derive(Clone)]
 pub(crate) struct LeaseFence {
     inner: Arc<Inner>,
@@ -50,7 +50,7 @@ impl Fences {
         LeaseFence { inner: Arc::clone(&self.inner), at: limits.len() - 1 }
     }
 
-    /// Sends no further write, whatever the leases allow. What has been sent is waited for.
+    /// Closes the fence, even if the leases allow writes. Waits for writes that have been sent.
     pub(crate) fn close(&self) {
         let Inner { fence, limits } = &*self.inner;
         let mut limits = limits.lock();
@@ -65,7 +65,7 @@ impl LeaseFence {
         self.change(|_| Limit::Until(time));
     }
 
-    /// The lease is lost. Nothing changes where nothing runs under it.
+    /// Closes the fence because the lease is lost. Changes nothing if nothing runs under the lease.
     pub(super) fn close(&self) {
         self.change(|limit| match limit {
             Limit::Unlimited => Limit::Unlimited,
@@ -73,7 +73,8 @@ impl LeaseFence {
         });
     }
 
-    /// Nothing runs under the lost lease any more: it limits no write. Nothing changes where it was acquired again.
+    /// Lifts the limit of the lost lease, because nothing runs under it any more. Changes nothing if it was acquired
+    /// again.
     pub(super) fn lift(&self) {
         self.change(|limit| match limit {
             Limit::Unlimited | Limit::Closed => Limit::Unlimited,
@@ -94,7 +95,7 @@ impl LeaseFence {
     }
 }
 
-/// What all leases together allow.
+/// Returns the writes that all leases together allow.
 fn least(limits: &[Limit]) -> Limit {
     limits.iter().fold(Limit::Unlimited, |least, limit| match (least, *limit) {
         (Limit::Closed, _) | (_, Limit::Closed) => Limit::Closed,

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::leadership::Leadership;
 
-/// How long after the end of its lease a leader that has not noticed the end is still healthy.
+/// Time after the end of its lease for which a leader that has not noticed the end is still healthy.
 ///
 /// # Upstream
 /// `NewLeaderHealthzAdaptor(time.Second * 20)` in `cmd/kube-controller-manager/app`.
@@ -24,13 +24,13 @@ pub(crate) struct LeaseStatus {
     pub(crate) holder: Option<String>,
     /// Whether this process leads.
     pub(crate) leads: bool,
-    /// How many seconds ago this process sent its last successful renewal, while it leads.
+    /// Seconds since this process sent its last successful renewal, while it leads.
     pub(crate) renewed_seconds_ago: Option<u64>,
 }
 
-/// The health check of leader election: it fails where this process has not renewed a lease that it acts under.
+/// The health check of leader election. It fails if this process acts under a lease that it has not renewed.
 ///
-/// A process that has stepped down in time is healthy, as is one that waits: a restart would not help either.
+/// A process that has stepped down in time, or waits, is healthy: a restart would not help.
 ///
 /// # Upstream
 /// `HealthzAdaptor` of `client-go/tools/leaderelection`: name, tolerance and message are the same.
@@ -81,7 +81,8 @@ impl LeaderHealth {
     }
 }
 
-/// Whether a leader that renewed its lease last at `renewed_at` should have noticed long ago that the lease has ended.
+/// Returns `true` if a leader that renewed its lease last at `renewed_at` should have noticed long ago that the lease
+/// has ended.
 fn is_overdue(renewed_at: Option<Instant>, duration: Duration, now: Instant) -> bool {
     renewed_at.is_some_and(|renewed_at| now.saturating_duration_since(renewed_at) > duration + TOLERANCE)
 }

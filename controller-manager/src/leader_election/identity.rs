@@ -4,7 +4,7 @@ use std::io;
 
 use rustix::rand::{GetRandomFlags, getrandom};
 
-/// The host name and a random UUID, joined by an underscore: unique among all processes, ever.
+/// Returns the host name and a random UUID, joined by an underscore. No two processes ever have the same identity.
 ///
 /// # Errors
 /// Where the operating system gives no random numbers.
@@ -21,7 +21,7 @@ pub(crate) fn identity() -> io::Result<String> {
     Ok(format!("{}_{}", host.nodename().to_string_lossy(), uuid(bytes)))
 }
 
-/// A random UUID (RFC 9562, version 4) of these bytes.
+/// Makes a random UUID (RFC 9562, version 4) from these bytes.
 fn uuid(bytes: [u8; 16]) -> String {
     let number = u128::from_be_bytes(bytes);
     let version = number & !(0xf << 76) | 0x4 << 76;

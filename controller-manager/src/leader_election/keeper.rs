@@ -25,18 +25,17 @@ pub(crate) struct Keeper {
     options: KeeperOptions,
     /// The object that the elector has observed last.
     object: Option<LeaseObject>,
-    /// Whether a write was sent whose effect is not known.
+    /// Whether a write with an unknown result was sent.
     may_have_written: bool,
     rng: fastrand::Rng,
-    /// How many terms of leadership have begun.
+    /// Number of terms of leadership that have begun.
     terms: u64,
 }
 
-/// What a [`Keeper`] works with.
+/// Options of a [`Keeper`].
 pub(crate) struct KeeperOptions {
     /// Namespace and name of the lease.
     pub(crate) lease: ObjectKey,
-    /// The periods.
     pub(crate) timing: Timing,
     /// The client of the lease.
     pub(crate) api: ApiClient,
@@ -46,7 +45,7 @@ pub(crate) struct KeeperOptions {
     pub(crate) seed: u64,
     /// The lease as a watch shows it.
     pub(crate) changes: watch::Receiver<Option<Arc<LeaseObject>>>,
-    /// Where the leadership is published.
+    /// Sends changes of the leadership.
     pub(crate) leadership: watch::Sender<Leadership>,
     /// Which lets writes pass as long as this process leads.
     pub(crate) fence: LeaseFence,
@@ -93,7 +92,7 @@ impl Keeper {
             self.may_have_written |= !is_read;
             let answer = tokio::select! {
                 biased;
-                // A write may take effect whether or not its answer is waited for.
+                // A write may take effect even if nothing waits for its response.
                 () = stop.cancelled(), if is_read => return Instant::now(),
                 () = end_of(self.elector.leads_until()) => {
                     self.step_down("it was not renewed in time");
@@ -145,14 +144,14 @@ impl Keeper {
         let decoded = std::str::from_utf8(&written.body).ok().and_then(|text| LeaseObject::decode(text).ok());
         match decoded {
             Some(object) => Ok(object),
-            // The write has taken effect; what it wrote is read instead.
+            // The write has taken effect, so that the lease is read again.
             None => self.options.api.get(resource, &self.options.lease).await,
         }
     }
 
     /// Takes the lease from the watch; returns whether it is free.
     ///
-    /// The object for updates stays that of the last request, as a watch may be behind; but one that is free and newer is
+    /// Updates start from the object of the last request, because a watch may be behind. A newer object that is free is
     /// updated as the watch showed it.
     fn observe(&mut self) -> bool {
         let Some(object) = self.options.changes.borrow_and_update().clone() else { return false };
@@ -182,7 +181,7 @@ impl Keeper {
             leads_until: self.elector.leads_until(),
             writes_until: self.elector.writes_until(),
         };
-        // Before the loops can learn of it, so that their first writes pass, and none passes after their end.
+        // Before the loops learn of it, so that their first writes pass, and no write passes after their end.
         match leadership.writes_until {
             Some(until) => self.options.fence.open_until(until),
             None => self.options.fence.close(),
@@ -208,11 +207,11 @@ impl Keeper {
         self.publish();
     }
 
-    /// Frees the lease, if this manager holds it. Called when nothing writes any more.
+    /// Frees the lease, if this manager holds it. Called after the last write.
     ///
     /// # Upstream
-    /// There the lease is read first. Here it is read only if the update of the last known version is refused, or if it is
-    /// not known whether a write took effect.
+    /// There the lease is read first. Here it is read only if the update of the last known version is refused, or if it
+    /// is not known whether a write took effect.
     pub(crate) async fn release(&mut self) {
         let wall = self.options.clock.now();
         let held = self.elector.release(wall);
@@ -257,7 +256,7 @@ impl Keeper {
     }
 }
 
-/// Waits for a time; for ever where there is none.
+/// Waits for a time, or for ever if it is `None`.
 async fn end_of(leading: Option<Instant>) {
     match leading {
         Some(until) => sleep_until(until).await,

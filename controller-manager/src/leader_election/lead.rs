@@ -17,7 +17,7 @@ use super::report::LeaseMetrics;
 use super::settings::{Election, Policy};
 use super::thread::{LeaseThread, LeaseThreadError, Options};
 
-/// A process that competes for the lease of its manager, and for that of leader migration where it is enabled.
+/// A process that competes for the lease of its manager, and for the lease of leader migration if it is enabled.
 pub(crate) struct Candidate {
     main: Options,
     migration: Option<MigrationLease>,
@@ -56,7 +56,7 @@ impl Candidate {
     /// `stop`: a reconcile with many writes is not finished for it.
     ///
     /// # Errors
-    /// [`Ended::LeaseLost`] where a lease was lost and the policy ends the process then.
+    /// [`Ended::LeaseLost`] if a lease was lost and the policy ends the process then.
     pub(crate) async fn run(self, manager: Manager, config: kube::Config, stop: Stop) -> Result<(), Ended> {
         let Self { main, migration, policy } = self;
         let handle = manager.handle();
@@ -92,7 +92,7 @@ impl Lease {
 struct Leader {
     handle: ManagerHandle,
     policy: Policy,
-    /// What closes before the leases are released; absent where they are not.
+    /// Fences to close before the leases are released; `None` if they are not released.
     handover: Option<Fences>,
     leadership: watch::Receiver<Leadership>,
     migration: Option<Migration>,
@@ -101,8 +101,8 @@ struct Leader {
 }
 
 impl Leader {
-    /// Runs the manager, and competes for the lease once the API server answers and says what it serves: one that is
-    /// overloaded at the start would make this process lead without being able to act.
+    /// Runs the manager, and competes for the lease once the API server responds and can be discovered. An overloaded
+    /// API server would otherwise make this process lead without being able to act.
     async fn run_warm(&mut self, manager: Manager, lease: Lease, stop: &Stop) -> Result<(), Ended> {
         let handle = self.handle.clone();
         let mut running = pin!(manager.run(stop.clone()));
@@ -121,7 +121,7 @@ impl Leader {
         self.follow(running, &mut thread, stop).await
     }
 
-    /// Competes for the lease once the API server answers and says what it serves, and runs the manager once it leads.
+    /// Competes for the lease once the API server responds and can be discovered, and runs the manager once it leads.
     async fn run_cold(&mut self, manager: Manager, lease: Lease, stop: &Stop) -> Result<(), Ended> {
         let stopped = || async {
             tokio::select! {
@@ -235,14 +235,14 @@ impl Leader {
     }
 }
 
-/// How long running reconciles may send writes before the lease is released. One that takes longer, such as that of a
-/// replica set that needs hundreds of pods, is continued by the successor.
+/// Time for which running reconciles may send writes before the lease is released. The successor continues longer ones,
+/// such as a reconcile of a ReplicaSet that needs hundreds of pods.
 ///
 /// # Upstream
 /// There the requests of running syncs are cancelled at once, also those that have been sent.
 const HANDOVER: Duration = Duration::from_millis(250);
 
-/// Stops the loops. Where a successor is to lead, no write is sent any more after [`HANDOVER`], and what has been sent is
+/// Stops the loops. If a successor is to lead, no write is sent after [`HANDOVER`], and writes that have been sent are
 /// waited for.
 async fn drain(handle: &ManagerHandle, grace: Duration, handover: Option<&Fences>) {
     let mut stopping = pin!(handle.stop_loops(grace));

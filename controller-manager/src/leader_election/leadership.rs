@@ -1,8 +1,8 @@
-//! Whether this manager leads, as the keeper of a lease publishes it.
+//! Leadership of this manager, as the keeper of a lease publishes it.
 
 use tokio::time::Instant;
 
-/// Whether this manager leads, and who does.
+/// Leadership of this manager, and the name of the leader.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Leadership {
     /// The identity of the holder, as far as it is known.

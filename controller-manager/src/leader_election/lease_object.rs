@@ -53,7 +53,7 @@ impl LeaseObject {
     pub(crate) fn updated(&self, record: &LeaseRecord) -> Value {
         let mut json = self.json.clone();
         if let (Value::Object(old), Value::Object(new)) = (&mut json["spec"], spec(record)) {
-            // Upstream's update drops what coordinated leader election has set.
+            // Upstream's update drops the fields that coordinated leader election has set.
             old.retain(|field, _| field != "preferredHolder" && field != "strategy");
             old.extend(new);
         } else {

@@ -30,7 +30,7 @@ pub(super) struct MigrationLease {
 }
 
 impl MigrationLease {
-    /// The lease beside the one of `main`, with the same identity and periods.
+    /// Makes the lease of leader migration, with the identity and the periods of `main`.
     pub(super) fn new(settings: MigrationSettings, main: &Options) -> Self {
         let MigrationSettings { lease, controllers } = settings;
         let lease = ObjectKey::namespaced(main.lease.namespace().unwrap_or_default(), lease.as_str());
@@ -71,7 +71,7 @@ pub(super) struct Migration {
 }
 
 impl Migration {
-    /// Whether that controller migrates.
+    /// Returns `true` if the controller migrates.
     pub(super) fn includes(&self, controller: &str) -> bool {
         self.lease.controllers.contains(controller)
     }
@@ -79,7 +79,7 @@ impl Migration {
     /// Competes for the lease from now on. Called when this process leads.
     ///
     /// # Errors
-    /// Where the thread of the lease cannot run.
+    /// If the thread of the lease cannot run.
     pub(super) async fn compete(&mut self) -> Result<(), LeaseThreadError> {
         let (config, options) = (self.config.clone(), self.lease.options.clone());
         self.thread = Some(LeaseThread::start(config, options, self.fence.clone()).await?);
@@ -98,7 +98,7 @@ impl Migration {
     /// Waits for a change of the lease, which the loops follow.
     ///
     /// # Errors
-    /// [`Ended::LeaseLost`] where the process must end, as the lease was lost.
+    /// [`Ended::LeaseLost`] if the process must end because the lease was lost.
     ///
     /// # Cancellation
     /// No change is lost.

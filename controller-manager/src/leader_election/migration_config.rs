@@ -61,7 +61,7 @@ struct ControllerLeader {
 /// Under which lease a controller runs here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// The main lease.
+    /// The lease of the manager.
     Main,
     /// The lease of leader migration.
     Migration,
@@ -81,8 +81,8 @@ impl Default for MigrationConfig {
 }
 
 impl MigrationConfig {
-    /// The configuration that `--leader-migration-config` names, else that of the section `Generic.LeaderMigration`, else
-    /// the default; `None` where leader migration is not enabled.
+    /// Returns the configuration that `--leader-migration-config` names, else the section `Generic.LeaderMigration`,
+    /// else the default. Returns `None` if leader migration is not enabled.
     ///
     /// # Errors
     /// Every reason why it cannot be used.
@@ -177,7 +177,7 @@ fn file(settings: &Effective) -> Option<(String, &Origin)> {
     (!path.is_empty()).then_some((path, settings.origin(FLAG)?))
 }
 
-/// Where the section of the configuration file is given; `None` where it is not.
+/// Returns the place of the section in the configuration file, or `None` if it is not given.
 fn section_origin(settings: &Effective) -> Option<&Origin> {
     let origins = ROWS.iter().filter_map(|row| settings.origin(&format!("{IN_CONFIGURATION}{}", row.name)));
     origins.into_iter().find(|origin| **origin != Origin::Default)

@@ -1,4 +1,4 @@
-//! Leader election: of several managers one acts, the holder of a `Lease`.
+//! Leader election: only the manager that holds a `Lease` acts.
 //!
 //! ```text
 //!  watch of the lease ──▶ elector (pure) ──request──▶ keeper ──▶ API server

@@ -23,7 +23,6 @@ pub(crate) struct LeaseMetrics {
 }
 
 impl LeaseMetrics {
-    /// Registers the metrics.
     pub(crate) fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         registry.register(

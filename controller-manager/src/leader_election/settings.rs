@@ -1,4 +1,4 @@
-//! The settings of leader election; `settings/validation.rs` says what does not go together.
+//! The settings of leader election; `settings/validation.rs` checks their combinations.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,31 +14,31 @@ use super::elector::Timing;
 pub(crate) struct Election {
     /// The lease and its periods.
     pub(crate) settings: LeaderElection,
-    /// What the manager does without the lease.
+    /// Behaviour of the manager without the lease.
     pub(crate) policy: Policy,
     /// The limits of the requests for each lease.
     pub(crate) limits: Limits,
     /// Whether leases are released at the end.
     pub(crate) releases: bool,
-    /// The lease of leader migration, where that is enabled.
+    /// The lease of leader migration, if it is enabled.
     pub(crate) migration: Option<MigrationSettings>,
 }
 
-/// What a manager does without the lease.
+/// Behaviour of a manager without the lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Policy {
     /// Whether the caches are filled before the lease is acquired.
     pub(crate) warm_standby: bool,
     /// Whether a lost lease ends the process, as upstream; otherwise its loops stop, and it competes again.
     pub(crate) exit_on_lost_lease: bool,
-    /// How long running reconciles may take to finish when the loops stop.
+    /// Time for which running reconciles may finish when the loops stop.
     pub(crate) grace: Duration,
 }
 
-/// The lease of leader migration, and what runs under it.
+/// The lease of leader migration, and the controllers that run under it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MigrationSettings {
-    /// The name of the lease; its namespace is that of the main lease.
+    /// Name of the lease. It is in the namespace of the main lease.
     pub(crate) lease: String,
     /// The controllers that run under it, by canonical name.
     pub(crate) controllers: BTreeSet<String>,
@@ -58,7 +58,7 @@ pub(crate) struct LeaderElection {
 }
 
 impl LeaderElection {
-    /// The periods.
+    /// Returns the periods of leader election.
     pub(crate) fn timing(&self) -> Timing {
         Timing {
             lease_duration: self.lease_duration.unsigned(),

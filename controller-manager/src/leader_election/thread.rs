@@ -23,7 +23,6 @@ pub(crate) struct Options {
     pub(crate) lease: ObjectKey,
     /// The identity of this process, unique among all processes, ever.
     pub(crate) identity: String,
-    /// The periods.
     pub(crate) timing: Timing,
     /// The limits of the requests for the lease, which count for themselves.
     pub(crate) limits: Limits,
@@ -33,7 +32,7 @@ pub(crate) struct Options {
     pub(crate) metrics: LeaseMetrics,
     /// The metrics of the exec plugin that the thread may run for its connection.
     pub(crate) plugins: ExecPluginMetrics,
-    /// Where the leadership is published.
+    /// Sends changes of the leadership.
     pub(crate) leadership: watch::Sender<Leadership>,
 }
 
@@ -43,7 +42,7 @@ pub(crate) struct Options {
 /// too.
 pub(crate) struct LeaseThread {
     stop: CancellationToken,
-    /// Absent once it has come.
+    /// `None` once the end has been received.
     ended: Option<oneshot::Receiver<()>>,
 }
 
@@ -65,7 +64,7 @@ impl LeaseThread {
     /// Starts the thread.
     ///
     /// # Errors
-    /// Where the thread cannot run.
+    /// If the thread cannot run.
     pub(crate) async fn start(
         config: kube::Config,
         options: Options,
@@ -77,7 +76,7 @@ impl LeaseThread {
         let stopped = stop.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         std::thread::Builder::new().name("leader-election".to_owned()).spawn(move || {
-            // Dropped in reverse, also where the thread panics.
+            // Dropped in reverse, even if the thread panics.
             let _end = end;
             let _leadership = NoLeaderOnDrop(options.leadership.clone());
             runtime.block_on(keep(&config, options, &fence, &stopped, started));
@@ -139,7 +138,7 @@ async fn keep(
     let api = clients.client_for(IDENTITY);
     let options = KeeperOptions { lease, timing, api, clock, seed, changes, leadership, fence: fence.clone(), report };
     let mut keeper = Keeper::new(Elector::new(identity, timing), options);
-    // An error means that the caller is gone, which cancels nothing: the process ends.
+    // An error means that the caller was dropped, which cancels nothing: the process ends.
     drop(started.send(Ok(())));
     keeper.run(stop).await;
     fence.close();
@@ -167,5 +166,5 @@ const IDENTITY: &str = "leader-election";
 /// `KubeControllerManagerUserAgent` in `cmd/kube-controller-manager/app/options`.
 const EVENT_SOURCE: &str = "kube-controller-manager";
 
-/// How long events that wait may take to be sent at the end.
+/// Longest time for which pending events are sent at the end.
 const FLUSH: Duration = Duration::from_secs(1);

@@ -12,7 +12,7 @@ use super::quote::quote;
 /// How log lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Format {
-    /// klog's text.
+    /// The text format of klog.
     #[default]
     Text,
     /// A JSON object for each line.
@@ -37,17 +37,17 @@ impl Pairs {
     }
 }
 
-/// What an event or a span has recorded.
+/// Fields of an event or a span.
 #[derive(Debug)]
 pub(super) struct Record {
     format: Format,
-    /// The message, as it was written; absent in a span.
+    /// The message, unchanged; `None` in a span.
     pub(super) message: Option<String>,
     /// The field `error`, rendered: the whole chain of causes.
     pub(super) error: Option<String>,
     /// The field `v`: the verbosity that an event asks for.
     pub(super) verbosity: Option<i32>,
-    /// The other fields.
+    /// All fields but these three.
     pub(super) pairs: Pairs,
 }
 
@@ -58,7 +58,7 @@ impl Record {
 
     fn text(&mut self, field: &Field, text: &str) {
         match field.name() {
-            // A field of that name comes after the message itself, and is one like others.
+            // A second field of this name is a field like others.
             "message" if self.message.is_none() => self.message = Some(text.to_owned()),
             "error" => {
                 let mut rendered = String::new();
@@ -133,7 +133,8 @@ pub(super) fn json_string(out: &mut String, text: &str) {
     out.push_str(&serde_json::Value::from(text).to_string());
 }
 
-/// Appends a value of several lines as klog writes it: each indented with a tab, and an end that no line can look like.
+/// Appends a value of several lines in klog's form: each line is indented with a tab, and no line can look like the
+/// end.
 fn block(out: &mut String, text: &str) {
     out.push_str("<\n");
     for line in text.strip_suffix('\n').unwrap_or(text).split('\n') {

@@ -14,7 +14,7 @@ const TRANSPORT: [&str; 6] = ["h2", "hyper", "hyper_util", "kube_client", "rustl
 const TRANSPORT_DEBUG: i32 = 8;
 const TRANSPORT_TRACE: i32 = 10;
 
-/// What is printed.
+/// Rules for printing log events.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Filter {
     verbosity: i32,
@@ -22,7 +22,8 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// Prints what `--v` asks for. Less than zero is zero, as klog's unconditional lines are printed at any verbosity.
+    /// Makes a filter with the verbosity of `--v`. A negative verbosity is 0, because klog prints unconditional lines
+    /// at any verbosity.
     pub(crate) fn new(verbosity: i32) -> Self {
         Self { verbosity: verbosity.max(0), modules: Vec::new() }
     }
@@ -32,15 +33,15 @@ impl Filter {
         Self { verbosity: -1, modules: Vec::new() }
     }
 
-    /// Raises the verbosity where a pattern matches; of several the first counts.
+    /// Raises the verbosity if a pattern matches. The first matching pattern counts.
     ///
-    /// A pattern is compared with the name of the source file (without `.rs`; the folder's for a `mod.rs`), as upstream's
-    /// are, and also with the module path and with the name of the controller that is reconciling.
+    /// A pattern is compared with the name of the source file (without `.rs`; the folder's for a `mod.rs`), as
+    /// upstream's are, and also with the module path and with the name of the controller that is reconciling.
     pub(crate) fn modules(self, modules: Vec<ModuleLevel>) -> Self {
         Self { modules, ..self }
     }
 
-    /// Prints what another `--v` asks for, with the same patterns.
+    /// Returns the filter with another verbosity and the same patterns.
     pub(crate) fn verbosity(self, verbosity: i32) -> Self {
         Self { verbosity: verbosity.max(0), ..self }
     }
@@ -59,7 +60,8 @@ impl Filter {
         self.modules.iter().map(|module| module.level).fold(self.verbosity, i32::max)
     }
 
-    /// Whether events of a call site are printed, wherever they are logged; `None` where it depends on the event.
+    /// Returns `true` if the events of a call site are always printed, `false` if never, and `None` if it depends on
+    /// the event.
     pub(super) fn always(&self, site: &Metadata<'_>) -> Option<bool> {
         let needed = verbosity_of_site(site);
         if self.highest() < needed {
@@ -71,7 +73,8 @@ impl Filter {
         }
     }
 
-    /// Whether an event of a call site with the verbosity `own` is printed within the reconciles of `controllers`.
+    /// Returns `true` if an event of a call site with the verbosity `own` is printed within the reconciles of
+    /// `controllers`.
     pub(super) fn prints<'a>(
         &self,
         site: &Metadata<'_>,
@@ -111,7 +114,7 @@ pub(super) fn verbosity_of_site(site: &Metadata<'_>) -> i32 {
     }
 }
 
-/// Whether events of a call site have a verbosity of their own, as in `info!(v = 2, …)`.
+/// Returns `true` if events of a call site have a verbosity of their own, as in `info!(v = 2, …)`.
 pub(super) fn has_verbosity(site: &Metadata<'_>) -> bool {
     *site.level() == Level::INFO && site.fields().field(VERBOSITY).is_some()
 }
@@ -119,7 +122,7 @@ pub(super) fn has_verbosity(site: &Metadata<'_>) -> bool {
 /// The field that gives an event at info level a verbosity of its own.
 pub(super) const VERBOSITY: &str = "v";
 
-/// The name of a source file as upstream's patterns have it: without folders and extension. Of a `mod.rs` it is the
+/// Returns the name of a source file for upstream's patterns: without folders and extension. For a `mod.rs` it is the
 /// folder's name.
 fn file_name(path: &str) -> &str {
     let path = path.strip_suffix(".rs").unwrap_or(path);

@@ -7,7 +7,7 @@ use super::quote::quote;
 
 /// Logs every flag with its value from `-v=1` on, as upstream does at its start.
 ///
-/// Values of flags are no secrets: they are names of files, and what is in those is not printed.
+/// Values of flags are not secret: they name files, and the content of these files is not printed.
 pub(crate) fn log_flags(settings: &Effective) {
     let mut rows: Vec<_> = settings.rows().iter().collect();
     rows.sort_by_key(|row| row.name);

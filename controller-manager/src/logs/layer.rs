@@ -41,7 +41,7 @@ impl KlogLayer {
         Arc::clone(&self.filter.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether a line is printed within the reconciles that `span` and those around it belong to.
+    /// Returns `true` if a line is printed within the reconciles of `span` and the spans around it.
     fn prints<'a, S>(&self, site: &Metadata<'_>, own: Option<i32>, span: Option<SpanRef<'a, S>>) -> bool
     where
         S: LookupSpan<'a>,
@@ -68,7 +68,7 @@ where
     fn enabled(&self, site: &Metadata<'_>, context: Context<'_, S>) -> bool {
         match self.filter().always(site) {
             Some(always) => always,
-            // Its verbosity is known with its fields, in `event_enabled`.
+            // Its verbosity is one of its fields, which `event_enabled` gets.
             None => has_verbosity(site) || self.prints(site, None, context.lookup_current()),
         }
     }

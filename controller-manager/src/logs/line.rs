@@ -25,7 +25,7 @@ pub(super) struct Line<'a> {
     pub(super) is_unstructured: bool,
     pub(super) logger: Option<&'a str>,
     pub(super) error: Option<&'a str>,
-    /// Keys and rendered values: those of the spans from the outermost on, then those of the event.
+    /// Keys and rendered values: first of the spans, from the outermost on, then of the event.
     pub(super) pairs: Vec<(&'static str, &'a str)>,
 }
 
@@ -81,7 +81,8 @@ impl Line<'_> {
     }
 
     /// # Upstream
-    /// The keys of `k8s.io/component-base/logs/json`. A warning has the verbosity 0, as there, and an error none.
+    /// The keys of `k8s.io/component-base/logs/json`. A warning has the verbosity 0, an error has no verbosity, as
+    /// upstream.
     fn json(&self) -> String {
         let mut out = String::with_capacity(256);
         let mut object = Object { out: &mut out, is_empty: true };
@@ -122,14 +123,14 @@ impl Object<'_> {
     }
 }
 
-/// The time as upstream's JSON has it: milliseconds since 1970, with a fraction.
+/// Returns the time in the form of upstream's JSON: milliseconds since 1970, with a fraction.
 fn milliseconds(now: Timestamp) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "as upstream's, to a quarter of a microsecond")]
     let nanoseconds = now.as_nanosecond() as f64;
     nanoseconds / 1e6
 }
 
-/// Keeps of each key the last value, and where it stands already with the same value, that place.
+/// Keeps the last value of each key. If the same pair occurs earlier, keeps its earlier place.
 fn last_of_each_key(pairs: &mut Vec<(&'static str, &str)>) {
     let mut kept: Vec<(&'static str, &str)> = Vec::with_capacity(pairs.len());
     for pair in pairs.drain(..) {

@@ -1,7 +1,7 @@
 //! Logs: lines as klog writes them, on standard error.
 //!
 //! Libraries log with tracing: a short message without interpolation, and fields. Information is printed at `--v=0`, or
-//! where an event has a field `v` from that verbosity on, debug events from 4 on and traces from 6 on.
+//! from the verbosity in the event's field `v` on, debug events from 4 on and traces from 6 on.
 
 mod fields;
 mod filter;
@@ -30,7 +30,7 @@ pub(crate) use options::LogOptions;
 use layer::{KlogLayer, SharedFilter};
 use streams::Streams;
 
-/// The logs of this process, which may change while it runs. Dropping it writes what is buffered.
+/// The logs of this process, which may change while it runs. Dropping it writes all buffers.
 pub(crate) struct Logs {
     filter: SharedFilter,
     streams: Arc<Streams>,
@@ -38,7 +38,7 @@ pub(crate) struct Logs {
 }
 
 impl Logs {
-    /// Prints what is logged from now on. Does nothing if a host has set up its own logs.
+    /// Sets up the logs of the process. Does nothing if a host has set up its own logs.
     pub(crate) fn set_up(options: LogOptions) -> Self {
         let streams = Streams::of_process(options.format, options.split);
         let (logs, layer) = Self::new(options, streams, Arc::new(SystemClock), zone::of_machine(), std::process::id());
@@ -62,13 +62,13 @@ impl Logs {
         (Self { filter, streams, flush_frequency }, layer)
     }
 
-    /// Prints from now on what `filter` says.
+    /// Replaces the filter from now on.
     pub(crate) fn set_filter(&self, filter: Filter) {
         *self.filter.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(filter);
         tracing::callsite::rebuild_interest_cache();
     }
 
-    /// Sets the verbosity from now on, and leaves that of modules as it is.
+    /// Sets the verbosity from now on, and keeps the verbosity of modules.
     pub(crate) fn verbosity(&self) -> impl Fn(i32) + Send + Sync + 'static {
         let shared = Arc::clone(&self.filter);
         move |verbosity| {
@@ -79,7 +79,7 @@ impl Logs {
         }
     }
 
-    /// Writes what is buffered, for ever, as often as `--log-flush-frequency` says.
+    /// Writes all buffers, for ever, at the interval of `--log-flush-frequency`.
     pub(crate) async fn flush_periodically(&self) -> Infallible {
         let first = tokio::time::Instant::now() + self.flush_frequency;
         let mut ticks = tokio::time::interval_at(first, self.flush_frequency);

@@ -9,13 +9,13 @@ use kcm_framework::api::Quantity;
 use super::fields::Format;
 use super::filter::Filter;
 
-/// How often buffers are written where no setting says so.
+/// Interval at which buffers are written unless a setting says otherwise.
 const FLUSH_FREQUENCY: GoDuration = GoDuration::from_secs(5);
 
 /// The largest buffer, as upstream's.
 const LARGEST_BUFFER: u64 = 2 << 30;
 
-/// What the settings say about logs.
+/// Settings of the logs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LogOptions {
     pub(super) format: Format,
@@ -46,7 +46,7 @@ impl LogOptions {
         }
     }
 
-    /// The same for warnings and errors only, where the terminal belongs to something else.
+    /// Returns the same options for warnings and errors only, for a terminal that shows something else.
     pub(crate) fn only_warnings(self) -> Self {
         Self { filter: Filter::warnings(), ..self }
     }

@@ -1,7 +1,7 @@
 //! The patterns of `--vmodule`.
 
-/// Whether `text` matches `pattern`: `*` is any sequence, `?` any character, `[a-z]` and `[^a-z]` a class, and `\`
-/// takes the next character as it is. A malformed pattern matches nothing.
+/// Returns `true` if `text` matches `pattern`: `*` is any sequence, `?` any character, `[a-z]` and `[^a-z]` a class,
+/// and `\` takes the next character as it is. A malformed pattern matches nothing.
 ///
 /// # Upstream
 /// `filepath.Match` of Go, on names without slashes.
@@ -9,7 +9,7 @@ pub(super) fn matches(pattern: &str, text: &str) -> bool {
     let pattern: Vec<char> = pattern.chars().collect();
     let text: Vec<char> = text.chars().collect();
     let (mut at, mut read) = (0, 0);
-    // Where to go on after the last `*` when what follows it does not match: it takes one character more.
+    // Positions to retry from if the text after the last `*` does not match: `*` then matches one character more.
     let mut retry: Option<(usize, usize)> = None;
     loop {
         if pattern.get(at) == Some(&'*') {

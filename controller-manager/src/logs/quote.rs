@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// Appends `text` in double quotes; what is not printable is escaped.
+/// Appends `text` in double quotes, and escapes characters that are not printable.
 pub(super) fn quote(out: &mut String, text: &str) {
     out.push('"');
     for character in text.chars() {
@@ -30,8 +30,8 @@ fn escape(out: &mut String, prefix: &str, width: usize, character: char) {
     write!(out, "{prefix}{:0width$x}", u32::from(character)).expect("a string takes everything");
 }
 
-/// Whether a character beyond ASCII is printable. The standard library has the table, and shows it only where it
-/// escapes; a combining mark is escaped at the start of a string alone.
+/// Returns `true` if a character beyond ASCII is printable. The standard library shows its table only by escaping; a
+/// combining mark is escaped at the start of a string alone.
 fn is_printable(character: char) -> bool {
     let mut buffer = [b'a'; 5];
     let length = 1 + character.encode_utf8(&mut buffer[1..]).len();

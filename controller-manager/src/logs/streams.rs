@@ -1,4 +1,4 @@
-//! Where log lines go.
+//! Streams that log lines are written to.
 
 use std::io::{self, Write};
 use std::mem;
@@ -11,7 +11,7 @@ use super::fields::Format;
 /// A stream of lines.
 pub(super) type Stream = Box<dyn Write + Send>;
 
-/// Where lines go: one stream for all, or information apart from errors.
+/// Streams of lines: one for all, or one for information and one for errors.
 pub(super) struct Streams {
     format: Format,
     error: Mutex<Stream>,
@@ -49,7 +49,7 @@ impl Streams {
         drop(written);
     }
 
-    /// Writes what is buffered.
+    /// Writes all buffers to their streams.
     pub(super) fn flush(&self) {
         if let Some(info) = &self.info {
             drop(info.lock().unwrap_or_else(PoisonError::into_inner).flush());

@@ -1,4 +1,4 @@
-//! Lines as they are written.
+//! Tests of the format of lines.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -24,7 +24,7 @@ impl Clock for Fixed {
     }
 }
 
-/// A stream that keeps what is written.
+/// A stream that keeps its content.
 #[derive(Debug, Clone, Default)]
 struct Kept(Arc<Mutex<Vec<u8>>>);
 
@@ -61,7 +61,7 @@ fn options(format: Format, filter: Filter) -> LogOptions {
     LogOptions { format, filter, split: None, flush_frequency: Duration::from_secs(5) }
 }
 
-/// What is written while `log` runs.
+/// Returns the log that is written while `log` runs.
 fn written(format: Format, filter: Filter, log: impl FnOnce(&Logs)) -> String {
     written_in(TimeZone::UTC, format, filter, log)
 }
@@ -217,7 +217,8 @@ fn a_change_of_the_filter_counts_at_once() {
     assert!(text.contains("now"), "{text}");
 }
 
-/// Logs information, a warning and an error with streams apart, and returns what is on each before and after the end.
+/// Logs information, a warning and an error with streams apart, and returns the content of each before and after the
+/// end.
 fn split(format: Format, size: usize) -> [(String, String); 2] {
     let (info, error) = (Kept::default(), Kept::default());
     let streams = Streams::new(format, Box::new(error.clone()), Some((Box::new(info.clone()), size)));

@@ -4,17 +4,18 @@ use std::path::Path;
 
 use jiff::tz::TimeZone;
 
-/// Where systems keep the files of time zones.
+/// Folders in which systems keep the files of time zones.
 const FOLDERS: [&str; 4] = ["/usr/share/zoneinfo", "/usr/share/lib/zoneinfo", "/usr/lib/locale/TZ", "/etc/zoneinfo"];
 
-/// The zone of the machine, or that of the variable `TZ`; UTC where it is not known.
+/// Returns the time zone of the variable `TZ`, or of the machine if it is not set. Returns UTC if the zone is not
+/// known.
 pub(super) fn of_machine() -> TimeZone {
     zone(std::env::var("TZ").ok().as_deref(), |path| std::fs::read(path).ok())
 }
 
 /// # Upstream
-/// `initLocal` in Go's package `time`: without the variable the zone is that of `/etc/localtime`, an empty one is UTC, and
-/// any other names a file, or a zone by its name.
+/// `initLocal` in Go's package `time`: without the variable, `/etc/localtime` has the zone. An empty variable is UTC,
+/// any other value names a file or a zone.
 fn zone(variable: Option<&str>, read: impl Fn(&Path) -> Option<Vec<u8>>) -> TimeZone {
     let load = |path: &Path| TimeZone::tzif("Local", &read(path)?).ok();
     let found = match variable.map(|name| name.strip_prefix(':').unwrap_or(name)) {

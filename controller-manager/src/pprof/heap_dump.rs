@@ -3,7 +3,7 @@
 use super::maps::executable;
 use super::profile::Profile;
 
-/// Reads a dump of jemalloc's, whose objects were sampled every so many bytes.
+/// Parses a dump of jemalloc. Its first line has the number of bytes between two samples.
 ///
 /// ```text
 /// heap_v2/524288
@@ -16,10 +16,10 @@ use super::profile::Profile;
 /// 55d0c0b00000-55d0c0c00000 r-xp 00100000 08:01 131    /usr/bin/kcm
 /// ```
 ///
-/// Absent where it is not such a dump.
+/// Returns `None` if the text is not such a dump.
 ///
 /// # Upstream
-/// `jeprof`, which comes with jemalloc, estimates what is in use in the same way.
+/// `jeprof`, which comes with jemalloc, estimates the memory in use in the same way.
 pub(super) fn parse(dump: &str) -> Option<Profile> {
     let (counts, maps) = dump.split_once("\nMAPPED_LIBRARIES:\n")?;
     let mut lines = counts.lines();
@@ -51,14 +51,14 @@ fn call(address: &str) -> Option<u64> {
     Some(address.saturating_sub(1))
 }
 
-/// Objects and bytes of `2: 1024 [0: 0]`, whose brackets hold what was ever allocated.
+/// Returns the objects and bytes of `2: 1024 [0: 0]`. The brackets have all allocations since the start.
 fn in_use(counts: &str) -> Option<(u64, u64)> {
     let (objects, bytes) = counts.split_once(" [")?.0.split_once(": ")?;
     Some((objects.parse().ok()?, bytes.parse().ok()?))
 }
 
-/// What is in use, given what was sampled of it: an allocation of a size is sampled with the probability
-/// 1 - e^(-size / every).
+/// Estimates the memory in use from its samples. An allocation of a size is sampled with the probability 1 - e^(-size /
+/// every).
 ///
 /// Two sampled objects of 512 bytes each stand for 1024 / (1 - e^(-512 / 524288)) = 1,049,088 bytes.
 #[expect(

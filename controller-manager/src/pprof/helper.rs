@@ -43,22 +43,22 @@ impl Helper {
 
 #[async_trait]
 impl Profiler for Helper {
-    /// A profile of the CPU time in the next `duration`, in pprof's format.
+    /// Returns a profile of the CPU time in the next `duration`, in pprof's format.
     ///
     /// # Cancellation
-    /// The process that makes it is killed.
+    /// The child process is killed.
     ///
     /// # Errors
-    /// Where another is being made, or this process may not be traced.
+    /// If another profile is being made, or this process may not be traced.
     async fn cpu(&self, duration: Duration) -> Result<Vec<u8>, ProfileError> {
         let _one = self.free.try_acquire().map_err(|_| ProfileError::InUse)?;
         run(Kind::Cpu(duration), &[]).await
     }
 
-    /// A profile of the memory in use, in pprof's format.
+    /// Returns a profile of the memory in use, in pprof's format.
     ///
     /// # Errors
-    /// Where another is being made, or the allocator samples nothing.
+    /// If another profile is being made, or the allocator samples nothing.
     async fn heap(&self) -> Result<Vec<u8>, ProfileError> {
         let _one = self.free.try_acquire().map_err(|_| ProfileError::InUse)?;
         let dump = self.dump().map_err(ProfileError::NotSupported)?;
@@ -66,7 +66,7 @@ impl Profiler for Helper {
     }
 }
 
-/// This program: where its file was replaced, the one that runs.
+/// Returns the path of the running program, even if its file was replaced.
 fn program() -> std::io::Result<PathBuf> {
     if cfg!(target_os = "linux") { Ok(PathBuf::from("/proc/self/exe")) } else { std::env::current_exe() }
 }
@@ -106,7 +106,7 @@ impl Tracer {
     fn allow(child: Option<u32>) -> Self {
         use rustix::process::{PTracer, Pid, set_ptracer};
         if let Some(child) = child.and_then(|child| Pid::from_raw(i32::try_from(child).ok()?)) {
-            // A kernel without Yama does not know the request, and needs none.
+            // A kernel without Yama does not know the request, and does not need it.
             let _without = set_ptracer(PTracer::ProcessID(child));
         }
         Self

@@ -17,17 +17,17 @@ pub(super) struct HeapDump {
 
 impl HeapDump {
     /// # Errors
-    /// Where the kernel refuses the file.
+    /// If the kernel refuses the file.
     pub(super) fn new() -> std::io::Result<Self> {
         let file = File::from(memfd_create("heap-profile", MemfdFlags::CLOEXEC)?);
         let path = format!("/proc/self/fd/{}\0", file.as_raw_fd());
         Ok(Self { file: Mutex::new(file), path: path.leak().as_bytes() })
     }
 
-    /// Has jemalloc write what it sampled, and returns it.
+    /// Returns a dump of jemalloc's samples.
     ///
     /// # Errors
-    /// Where it samples nothing.
+    /// If it samples nothing.
     pub(super) fn write(&self) -> Result<Vec<u8>, String> {
         if !profiling::prof::read().unwrap_or(false) {
             let how = "start the manager with MALLOC_CONF=prof:true in its environment";

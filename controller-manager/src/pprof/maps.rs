@@ -5,11 +5,9 @@ use std::ops::Range;
 /// A part of the address space that holds code of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Mapping {
-    /// Its addresses.
     pub(super) range: Range<u64>,
-    /// Where it begins in the file.
+    /// Offset of its start in the file.
     pub(super) offset: u64,
-    /// The file.
     pub(super) file: String,
     /// The identity of the file, if it has one, in hexadecimal digits.
     pub(super) build_id: String,

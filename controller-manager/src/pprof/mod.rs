@@ -1,16 +1,17 @@
-//! Profiles of this process in pprof's format: where its CPU time goes, and what holds its memory.
+//! Profiles of this process in pprof's format: use of CPU time, and holders of memory.
 //!
 //! ```text
 //! route ──▶ helper.rs ──starts──▶ the same program as `pprof-helper`, a child that traces its parent
 //!              ▲                     sampler.rs   stacks of the threads that run, a hundred times a second
-//!              │                     heap_dump.rs what jemalloc sampled (jemalloc.rs writes that in the parent)
+//!              │                     heap_dump.rs jemalloc's samples (jemalloc.rs writes them in the parent)
 //!              └────gzip─────────────symbols.rs   addresses to names; profile.rs encodes
 //! ```
 //!
 //! # Guarantees
-//! - The manager itself runs no handler of signals, keeps no samples and reads no symbols: what a profile needs is memory
-//!   of the child, and ends with it.
-//! - A thread is stopped only while it runs, for as long as its stack is read. A child that dies leaves none stopped.
+//! - The manager itself runs no handler of signals, keeps no samples and reads no symbols: a profile takes memory of
+//!   the child only, which is freed with it.
+//! - A thread is stopped only while it runs, for as long as its stack is read. If the child dies, no thread stays
+//!   stopped.
 //! - One profile is made at a time.
 //!
 //! # Upstream

@@ -11,34 +11,34 @@ use super::maps::Mapping;
 /// A type of values with their unit, such as `cpu` in `nanoseconds`.
 pub(super) type ValueType = (&'static str, &'static str);
 
-/// A profile.
+/// A profile before it is encoded.
 #[derive(Debug, Default)]
 pub(super) struct Profile {
-    /// The types of the values of each sample. The last is the one that tools show.
+    /// The types of the values of each sample. Tools show the last type.
     pub(super) types: Vec<ValueType>,
-    /// What a sample stands for, and how much of it.
+    /// Unit and size of the period between two samples.
     pub(super) period: Option<(ValueType, i64)>,
-    /// How long it was sampled.
+    /// Time for which samples were taken.
     pub(super) duration_nanos: i64,
     /// The executable parts of the address space, sorted.
     pub(super) mappings: Vec<Mapping>,
-    /// By the thread, if it is known, and the stack: addresses within the call instructions, the innermost function first.
+    /// Values by thread, if it is known, and stack: addresses within the call instructions, the innermost function
+    /// first.
     pub(super) samples: BTreeMap<(Option<String>, Vec<u64>), Vec<i64>>,
-    /// The names of functions by address, and where they begin.
+    /// Names and starts of functions, by address.
     pub(super) functions: BTreeMap<u64, Function>,
 }
 
-/// A function.
+/// A function in the program.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Function {
-    /// Its name, as people read it.
+    /// The demangled name of the function.
     pub(super) name: String,
-    /// Its symbol.
     pub(super) symbol: String,
 }
 
 impl Profile {
-    /// Adds `values` to those of the same stack.
+    /// Adds `values` to the values of the same stack.
     pub(super) fn add(&mut self, thread: Option<String>, stack: Vec<u64>, values: &[i64]) {
         let sums = self.samples.entry((thread, stack)).or_insert_with(|| vec![0; values.len()]);
         for (sum, value) in sums.iter_mut().zip(values) {

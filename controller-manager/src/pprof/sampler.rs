@@ -28,7 +28,7 @@ use super::symbols::{Section, code};
 /// The time between samples, as Go's.
 const PERIOD: Duration = Duration::from_millis(10);
 
-/// How long a thread that was told to stop is waited for: where it has to wait for a CPU, it takes a while.
+/// Longest wait for a thread that was told to stop. A thread that needs a CPU first takes a while.
 const STOP: Duration = Duration::from_millis(20);
 
 /// How much of a stack is read.
@@ -40,7 +40,7 @@ const FRAMES: usize = 256;
 /// Samples the parent for some time, or until it ends.
 ///
 /// # Errors
-/// Where the parent may not be traced.
+/// If the parent may not be traced.
 pub(super) async fn sample(duration: Duration) -> Result<Profile, String> {
     let pid = parent_id();
     let maps =
@@ -126,7 +126,7 @@ impl Traced {
         Ok(())
     }
 
-    /// Lets go on what stopped for a signal, which it receives then.
+    /// Resumes threads that stopped for a signal, and passes the signal on.
     fn pass_signals_on(&self) {
         for thread in &self.threads {
             if let Some(stop) = stopped(*thread) {
@@ -153,7 +153,7 @@ impl Traced {
     /// Stops a thread, reads its stack, and lets it go on.
     fn stack(&mut self, thread: Pid) -> Option<Vec<u64>> {
         ptrace::interrupt(thread).ok()?;
-        // A thread that stops later goes on with the next sample.
+        // A thread that stops later is resumed with the next sample.
         let limit = Instant::now() + STOP;
         let stop = loop {
             match stopped(thread) {
@@ -201,7 +201,7 @@ impl Traced {
     }
 }
 
-/// A stop of a thread, and the signal for which it stopped: a stop that was asked for has none.
+/// A stop of a thread, and its signal; `None` if the stop was requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stop(Option<Signal>);
 
@@ -224,14 +224,14 @@ fn go_on(thread: Pid, Stop(signal): Stop) {
     let _gone = ptrace::cont(thread, signal);
 }
 
-/// The program counter, the stack pointer, and what the unwinder needs.
+/// Returns the program counter, the stack pointer, and the other registers that the unwinder needs.
 #[cfg(target_arch = "x86_64")]
 fn registers(thread: Pid) -> Option<(u64, u64, UnwindRegsNative)> {
     let registers = ptrace::getregs(thread).ok()?;
     Some((registers.rip, registers.rsp, UnwindRegsNative::new(registers.rip, registers.rsp, registers.rbp)))
 }
 
-/// The program counter, the stack pointer, and what the unwinder needs.
+/// Returns the program counter, the stack pointer, and the other registers that the unwinder needs.
 #[cfg(target_arch = "aarch64")]
 fn registers(thread: Pid) -> Option<(u64, u64, UnwindRegsNative)> {
     let registers = ptrace::getregs(thread).ok()?;

@@ -21,7 +21,7 @@ pub(crate) const HELPER: Subcommand =
 pub(super) enum Kind {
     /// Stacks of the threads that run, for so long; it begins when standard input ends, as the parent has allowed it then.
     Cpu(Duration),
-    /// What jemalloc's dump on standard input says.
+    /// Encodes jemalloc's dump from standard input.
     Heap,
 }
 

@@ -14,9 +14,9 @@ use super::profile::{Function, Profile};
 /// The content of a section and its addresses in the file.
 pub(super) type Section = (Range<u64>, Vec<u8>);
 
-/// What is read of a file.
+/// The parts of a file that unwinding needs.
 pub(super) struct Code {
-    /// What is added to addresses of the file for those of the process.
+    /// Difference between an address in the process and in the file.
     pub(super) bias: u64,
     pub(super) eh_frame: Option<Section>,
     pub(super) eh_frame_hdr: Option<Section>,
@@ -32,7 +32,7 @@ fn cache(pid: u32, mapping: &Mapping) -> Option<ReadCache<BufReader<File>>> {
     File::open(file).ok().map(|file| ReadCache::new(BufReader::new(file)))
 }
 
-/// What is added to addresses of the file for those of the process.
+/// Returns the difference between an address in the process and in the file.
 fn bias<'data>(file: &impl object::Object<'data>, mapping: &Mapping) -> Option<u64> {
     file.segments().find_map(|segment| {
         let (offset, size) = segment.file_range();
@@ -49,7 +49,7 @@ fn bias<'data>(file: &impl object::Object<'data>, mapping: &Mapping) -> Option<u
     })
 }
 
-/// Reads the file of a mapping; absent where that is not possible, as for one that was deleted.
+/// Reads the file of a mapping. Returns `None` if that is not possible, such as for a deleted file.
 pub(super) fn code(pid: u32, mapping: &Mapping) -> Option<Code> {
     let cache = cache(pid, mapping)?;
     let file = object::File::parse(&cache).ok()?;

@@ -1,10 +1,10 @@
-//! What a change of settings asks for.
+//! Actions that a change of settings asks for.
 
 use std::collections::BTreeSet;
 
 use kcm_config::{Effective, Row};
 
-/// What is applied while the manager runs.
+/// A part of the settings that is applied while the manager runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Action {
     /// The verbosity of logs.
@@ -30,13 +30,13 @@ const LIVE: [(&str, Action); 5] = [
 /// The difference between the settings that are in use and new ones.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Changes {
-    /// What is applied.
+    /// The settings to apply now.
     pub(super) actions: BTreeSet<Action>,
-    /// The settings that differ from those of the start and need another one, as people name them, sorted.
+    /// Settings that differ from the settings of the start and need a restart, by their names for users, sorted.
     pub(super) need_restart: Vec<String>,
 }
 
-/// Compares new settings with those that are `in_use`, and with those of the `start`.
+/// Compares new settings with the settings `in_use` and with the settings of the `start`.
 pub(super) fn changes(start: &Effective, in_use: &Effective, new: &Effective) -> Changes {
     let mut changes = Changes::default();
     for row in new.rows() {

@@ -4,13 +4,13 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-/// How often the file is looked at.
+/// Interval at which the file is read.
 ///
-/// Polling needs no watch on a folder, works on every file system, and sees a `ConfigMap`, where a symbolic link is
-/// switched to a new folder, like any other change: the path leads to another inode.
+/// Polling needs no watch on a folder, works on every file system, and notices a `ConfigMap`, which switches a symbolic
+/// link to a new folder, like any other change: the path leads to another inode.
 const PERIOD: Duration = Duration::from_secs(2);
 
-/// What changes with the content of a file, or with the file that a path leads to; none where it leads nowhere.
+/// Changes with the content of a file, or with the file that a path leads to; `None` if it leads nowhere.
 pub(super) type Fingerprint = Option<[i64; 5]>;
 
 /// The fingerprint of the file that a path leads to.

@@ -28,7 +28,7 @@ use file_changes::{FileChanges, Fingerprint, fingerprint};
 
 pub(crate) use state::{LastReload, ReloadState};
 
-/// Where settings come from, and those of the start.
+/// The sources of settings, and the settings of the start.
 pub(crate) struct SettingsSource {
     pub(crate) sources: Sources,
     pub(crate) registry: Registry,
@@ -49,7 +49,7 @@ impl SettingsSource {
     fn load(&self) -> Result<Loaded, Vec<String>> {
         let settings = match self.start.load_again(&self.sources) {
             Ok(Outcome::Settings(settings)) => *settings,
-            // The command line is that of the start, which asked for neither.
+            // The command line has not changed since the start, and asks for neither.
             Ok(Outcome::Help | Outcome::Version(_)) => self.start.clone(),
             Err(errors) => return Err(errors.0.iter().map(ToString::to_string).collect()),
         };

@@ -1,4 +1,4 @@
-//! What the last reload came to.
+//! The result of the last reload.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(crate) struct ReloadState {
 pub(crate) struct LastReload {
     /// When the configuration was loaded.
     pub(crate) at: Timestamp,
-    /// Every mistake, where the configuration was refused. The settings from before it are in use then.
+    /// Every mistake, if the configuration was refused. The previous settings are in use then.
     pub(crate) result: Result<(), Vec<String>>,
 }
 
@@ -34,12 +34,12 @@ impl ReloadState {
         Self { last: Arc::default(), metrics: metrics.register(ReloadMetrics::register) }
     }
 
-    /// The last reload; none before the first.
+    /// The last reload; `None` before the first.
     pub(crate) fn last(&self) -> Option<LastReload> {
         self.last.lock().clone()
     }
 
-    /// Whether the configuration that is there is the one in use.
+    /// Succeeds if the settings in use are the current configuration.
     ///
     /// # Errors
     /// The reason for readiness to fail: when the last reload was refused, and every mistake.

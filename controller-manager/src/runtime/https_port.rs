@@ -10,10 +10,10 @@ use serde_json::json;
 
 use super::profiler::profiler;
 
-/// The HTTPS port of a program that runs a manager itself, as a sub-command does.
+/// The HTTPS port of a program that runs a manager itself, such as a sub-command.
 ///
-/// It listens on a free port of 127.0.0.1, serves the status page, and shows everything to everyone there, unless settings
-/// say otherwise: such a program has no users to tell apart.
+/// Unless settings say otherwise, it listens on a free port of 127.0.0.1, serves the status page, and shows everything
+/// to every user, because such a program does not distinguish users.
 pub struct HttpsPort {
     bound: Bound,
     has_page: bool,
@@ -44,7 +44,7 @@ impl HttpsPort {
         self.has_page.then(|| format!("{}/debug/ui", self.url()))
     }
 
-    /// Serves the port until `stop`, with what `manager` shows.
+    /// Serves the state of `manager` until `stop`.
     ///
     /// # Errors
     /// The reason why it cannot be served.

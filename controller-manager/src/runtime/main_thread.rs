@@ -1,4 +1,4 @@
-//! The runtime of the process: one thread, with signals passed on to what runs.
+//! The runtime of the process: one thread, with signals passed on to the program.
 
 use kcm_framework::Stop;
 
@@ -12,7 +12,7 @@ use crate::logs::Logs;
 /// When the thread asks for events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WakeUps {
-    /// At once.
+    /// Without a pause before it.
     Immediate,
     /// After a pause while the cluster is busy (docs/adr/0011-moderated-wake-ups.md).
     Moderated,

@@ -8,14 +8,14 @@ use tokio::time::Instant;
 /// The time between two wake-ups of a busy thread, in the long run.
 const INTERVAL: Duration = Duration::from_millis(4);
 
-/// Wake-ups that pass without a pause, however close together. They are allowed again as time goes by, one an interval.
+/// Number of wake-ups that pass without a pause, however close together. Each [`INTERVAL`] allows one more.
 const AT_ONCE: u32 = 50;
 
-/// How long a thread whose tasks all wait is to sleep before it asks for events.
+/// Decides the time for which a thread whose tasks all wait sleeps before it asks for events.
 ///
-/// A busy cluster sends events and answers one by one, and each would wake the thread. It sleeps for a moment instead, and
-/// takes what came meanwhile together, as a network card moderates its interrupts. The first [`AT_ONCE`] wake-ups pass
-/// without a pause, so that a manager with little to do is not slower.
+/// A busy cluster sends events and responses one by one, and each would wake the thread. It sleeps for a moment
+/// instead, and handles the events of that time together, as a network card moderates its interrupts. The first
+/// [`AT_ONCE`] wake-ups pass without a pause, so that a manager with little to do is not slower.
 ///
 /// Knows neither clock nor sleep; times are durations since any fixed moment. Made for one thread: several that shared
 /// an allowance would wait for each other.
@@ -26,15 +26,16 @@ struct Moderation {
 }
 
 impl Moderation {
-    /// Counts a wake-up, and returns how long the thread is to sleep before it asks for events: at most an interval, as
-    /// long as it does sleep.
+    /// Counts a wake-up, and returns the time that the thread sleeps before it asks for events: at most an interval, if
+    /// it really sleeps.
     fn pause(&mut self, now: Duration) -> Duration {
         self.over = self.over.max(now) + INTERVAL;
         self.over.saturating_sub(now + AT_ONCE * INTERVAL)
     }
 }
 
-/// What the thread of a runtime is to do before it asks for events: it sleeps a moment while it is woken too often.
+/// Returns a function that the thread of a runtime calls before it asks for events. It sleeps for a moment if the
+/// thread is woken too often.
 pub(crate) fn pause_while_busy() -> impl Fn() + Send + Sync + 'static {
     let start = Instant::now();
     let moderation = Mutex::new(Moderation::default());

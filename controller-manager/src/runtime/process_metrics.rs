@@ -1,6 +1,6 @@
 //! The metrics of the process, by the names that Prometheus' clients give them, and of its runtime.
 //!
-//! Read from `/proc` at each scrape; what cannot be read is left out.
+//! Read from `/proc` at each scrape. Figures that cannot be read are left out.
 
 use std::fmt;
 use std::fs;
@@ -13,9 +13,9 @@ use kcm_framework::prometheus_client::metrics::counter::ConstCounter;
 use kcm_framework::prometheus_client::metrics::gauge::ConstGauge;
 use tokio::runtime::Handle;
 
-/// Shows the metrics of the process in `metrics`, and those of `runtime`, which runs the controllers.
+/// Shows the metrics of the process and of `runtime`, which runs the controllers, in `metrics`.
 pub(crate) fn register(metrics: &Metrics, runtime: Handle) {
-    /// Registers them once.
+    /// Marks the metrics as registered, so that it happens once.
     #[derive(Clone)]
     struct OfProcess;
     metrics.register(|registry| {
@@ -80,7 +80,7 @@ fn exact(count: usize) -> Option<f64> {
     u32::try_from(count).ok().map(f64::from)
 }
 
-/// What `/proc` says of this process.
+/// Figures of this process from `/proc`.
 #[derive(Debug, Default)]
 struct Process {
     cpu_seconds: Option<f64>,
@@ -107,7 +107,7 @@ impl Process {
             received,
             sent,
             max_fds: limit(&limits, "Max open files"),
-            // The folder that is being read is one of them.
+            // The folder that is being read counts as an open file.
             open_fds: fs::read_dir("/proc/self/fd").ok().and_then(|open| exact(open.count().saturating_sub(1))),
             max_virtual_memory: limit(&limits, "Max address space"),
             cpu_seconds: stat.as_ref().map(|stat| stat.cpu_seconds),
@@ -142,7 +142,7 @@ impl Stat {
     }
 }
 
-/// The soft limit in the line of that name; no limit is as large as it can be.
+/// Returns the soft limit in the line with this name. No limit is the largest number.
 fn limit(limits: &str, name: &str) -> Option<f64> {
     const UNLIMITED: f64 = 18_446_744_073_709_552_000.0;
     let value = limits.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?;

@@ -1,4 +1,4 @@
-//! Runs the manager: what a command line without a sub-command does.
+//! Runs the manager: the command line without a sub-command.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::logs::{Logs, UNSTRUCTURED};
 use crate::reload::{ReloadState, Reloader, SettingsSource};
 use crate::settings::Configured;
 
-/// Warns of settings that have no effect or are deprecated, and of what is missing.
+/// Logs warnings about settings that have no effect or are deprecated, and about missing controllers.
 pub(crate) fn warn(warnings: &[impl std::fmt::Display]) {
     for warning in warnings {
         tracing::warn!(target: UNSTRUCTURED, "{warning}");
@@ -120,7 +120,8 @@ fn not_served(error: &ServingError) -> Failure {
     failure(exit, error)
 }
 
-/// The check of what keeps controllers from their work, for readiness: that a restart would help is not known.
+/// Returns the check for problems that keep controllers from their work. It is for readiness, because a restart may not
+/// help.
 fn controllers_check(manager: ManagerHandle) -> Check {
     Check::new("controllers", move || {
         let problem = |one: &ControllerStatus| Some(format!("{}: {}", one.name, one.problem()?));
@@ -129,7 +130,7 @@ fn controllers_check(manager: ManagerHandle) -> Check {
     })
 }
 
-/// The participant in leader election, where there is any.
+/// Returns the participant in leader election, if it is enabled.
 fn candidate(election: Option<Election>, metrics: &Metrics) -> Result<Option<Candidate>, Failure> {
     let candidate = |election| {
         let lease = metrics.register(LeaseMetrics::register);

@@ -12,10 +12,10 @@ const MANIFEST: &str = "allow-metric-labels-manifest";
 /// The key of the map in the manifest.
 const MAPPING: &str = "allowListMapping";
 
-/// What a scrape shows, by the settings.
+/// Reads the options for the output of a scrape.
 ///
 /// # Errors
-/// Why the manifest of allowed label values cannot be used.
+/// The reason why the manifest of allowed label values cannot be used.
 pub(crate) fn exposition_options(settings: &Effective) -> Result<ExpositionOptions, String> {
     let disabled: Vec<String> = settings.get("disabled-metrics").unwrap_or_default();
     let hidden_since: String = settings.get("show-hidden-metrics-for-version").unwrap_or_default();

@@ -10,7 +10,7 @@ pub(crate) fn named_by(item: &str, registry: &Registry) -> Option<&'static Upstr
     UPSTREAM.iter().find(is_named).filter(|controller| registry.find(controller.name).is_none())
 }
 
-/// Whether these items of `--controllers` enable a controller of upstream, whether it is linked or not.
+/// Returns `true` if these items of `--controllers` enable a controller of upstream, linked or not.
 ///
 /// # Upstream
 /// `IsControllerEnabled` in `k8s.io/controller-manager/app/helper.go`.

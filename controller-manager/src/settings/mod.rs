@@ -39,8 +39,8 @@ struct ClientConnection {
     burst: i32,
 }
 
-/// The table of all settings: the manager's own, those of the linked controllers, those of upstream's controllers that
-/// are not built yet, and `rows`.
+/// Returns the table of all settings: of the manager, of the linked controllers, of upstream's controllers that are not
+/// built yet, and `rows`.
 ///
 /// # Errors
 /// Every violation in the set of rows.
@@ -55,7 +55,7 @@ pub fn table(registry: &Registry, rows: &[Row]) -> Result<Table, TableErrors> {
     Table::with_gates(rows, gates)
 }
 
-/// What the settings configure.
+/// The program as the settings configure it.
 pub(crate) struct Configured {
     /// A manager that lacks only a connection.
     pub(crate) manager: ManagerBuilder,
@@ -69,20 +69,20 @@ pub(crate) struct Configured {
     pub(crate) limits: Limits,
     /// Whether each controller acts as its service account.
     pub(crate) service_accounts: bool,
-    /// Leader election, where there is any.
+    /// Leader election, if it is enabled.
     pub(crate) election: Option<Election>,
-    /// The HTTPS port, where there is one.
+    /// The HTTPS port, if it is served.
     pub(crate) serving: Option<ServingOptions>,
-    /// What the operator should know before it runs.
+    /// Warnings for the operator before it runs.
     pub(crate) warnings: Vec<String>,
 }
 
-/// Whether the settings leave `flag` at its default.
+/// Returns `true` if the settings leave `flag` at its default.
 pub(crate) fn is_default(settings: &Effective, flag: &str) -> bool {
     settings.origin(flag).is_none_or(|origin| *origin == Origin::Default)
 }
 
-/// Checks what no row can check alone, and configures a manager with the result.
+/// Checks combinations of settings, and configures a manager with the result.
 ///
 /// # Errors
 /// Every reason for not starting.

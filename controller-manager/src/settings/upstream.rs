@@ -5,15 +5,15 @@ use kcm_framework::AbsentController;
 /// A controller that upstream knows, whether it is linked or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UpstreamController {
-    /// Its canonical name.
+    /// Canonical name of the controller.
     pub name: &'static str,
-    /// Its aliases.
+    /// Other names that `--controllers` accepts.
     pub aliases: &'static [&'static str],
-    /// When upstream starts it.
+    /// Condition under which upstream starts it.
     pub start: UpstreamStart,
 }
 
-/// When upstream starts a controller.
+/// Condition under which upstream starts a controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UpstreamStart {
     /// With `*`, if all these feature gates are on.
@@ -45,12 +45,12 @@ impl UpstreamController {
 const BY_DEFAULT: UpstreamStart = UpstreamStart::ByDefault { gates: &[] };
 const NAMED: UpstreamStart = UpstreamStart::Named { gates: &[] };
 
-/// What starts with `*` if these gates are on.
+/// Starts with `*` if these gates are on.
 const fn gated(gates: &'static [&'static str]) -> UpstreamStart {
     UpstreamStart::ByDefault { gates }
 }
 
-/// Every controller that upstream knows: what `--controllers` may name.
+/// Every controller that upstream knows: the names that `--controllers` accepts.
 ///
 /// # Upstream
 /// `NewControllerDescriptors` and `ControllersAliases` of kube-controller-manager 1.36.3.

@@ -1,8 +1,8 @@
-//! What no row can check alone: settings that do not go together.
+//! Checks that no row can do alone: settings that do not go together.
 //!
 //! # Upstream
-//! The `Validate` functions of `cmd/kube-controller-manager/app/options`, what its leader election refuses at its start,
-//! and what its node IPAM controller refuses at its own.
+//! The `Validate` functions of `cmd/kube-controller-manager/app/options`, and the checks of its leader election and of
+//! its node IPAM controller at their start.
 
 use std::net::IpAddr;
 
@@ -14,9 +14,9 @@ use kcm_config::{Effective, FromValue, GoDuration, Origin, gates};
 /// `JitterFactor` of client-go's leader election.
 const JITTER_TENTHS: i64 = 12;
 
-/// Every reason why the settings do not go together, with the origin of what is wrong.
+/// Returns every reason why the settings do not go together, with the origin of the wrong setting.
 ///
-/// `is_enabled` says whether `--controllers` enables a controller, whether it is linked or not.
+/// `is_enabled` returns `true` if `--controllers` enables a controller, linked or not.
 pub(crate) fn violations(settings: &Effective, is_enabled: impl Fn(&str) -> bool) -> Vec<String> {
     let mut check = Check { settings, reasons: Vec::new() };
     check.leader_election();
@@ -138,7 +138,7 @@ impl Check<'_> {
         }
     }
 
-    /// The addresses of the ranges of pods; none if they are wrong.
+    /// Returns the addresses of the ranges of pods, or `None` if they are wrong.
     fn pod_ranges(&mut self) -> Option<Vec<IpAddr>> {
         let ranges = read_ranges(&self.text("cluster-cidr"));
         match &ranges {
@@ -151,7 +151,7 @@ impl Check<'_> {
         None
     }
 
-    /// Two files of which neither is of use alone.
+    /// Refuses one of two files that are useless without each other.
     fn pair(&mut self, cert: &str, key: &str) {
         match (self.is_given(cert), self.is_given(key)) {
             (true, false) => self.refuse(cert, &format!("needs its key: give --{key}")),
@@ -202,7 +202,7 @@ fn read_ranges(text: &str) -> Option<Vec<IpAddr>> {
     text.trim().split(',').map(range).collect()
 }
 
-/// Whether these are the addresses of one IP family, or of both.
+/// Returns `true` if these are the addresses of one IP family, or one of each.
 fn is_stack(ranges: &[IpAddr]) -> bool {
     match ranges {
         [one, other] => one.is_ipv4() != other.is_ipv4(),

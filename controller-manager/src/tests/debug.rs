@@ -9,7 +9,7 @@ use super::{running, web};
 
 const PAGE: &str = include_str!("../../../docs/debug.md");
 
-/// The names in backticks in the rows of a section: those of the first column, and all.
+/// Returns the names in backticks in the rows of a section: the names in the first column, and all.
 fn documented(section: &str) -> (BTreeSet<&'static str>, BTreeSet<&'static str>) {
     let heading = format!("### `{section}`\n");
     let rest = PAGE.split_once(&heading).unwrap_or_else(|| panic!("the page has no section {section}")).1;

@@ -1,11 +1,11 @@
-//! A scrape has the metrics of upstream's table for what exists here: names, types, labels, buckets and stability.
+//! A scrape has the metrics of upstream's table that exist here: names, types, labels, buckets and stability.
 
 use kcm_framework::Format;
 
 use super::upstream_metrics::{scraped, table};
 use super::{running, running_of};
 
-/// What the table has and a scrape of this program does not, by the beginning of the names, and why.
+/// Metrics in the table that a scrape of this program does not have, by the beginning of their names, with the reason.
 const ABSENT: &[(&str, &[&str])] = &[
     (
         "controllers that are not part of this program",
@@ -73,7 +73,7 @@ const ABSENT: &[(&str, &[&str])] = &[
     ("parts of client-go that have no counterpart", &["rest_client_dns_", "rest_client_transport_"]),
 ];
 
-/// What a scrape has and the table does not: metrics of this program, by the beginning of their names.
+/// Metrics of this program in a scrape that the table does not have, by the beginning of their names.
 const OURS: &[&str] = &["api_server_", "controller_", "informer_", "manager_", "tokio_"];
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! What the endpoints show of a manager with the built-in controllers, which rolls out a deployment.
+//! The endpoints of a manager with the built-in controllers, which rolls out a deployment.
 
 mod debug;
 mod metrics;

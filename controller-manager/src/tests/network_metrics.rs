@@ -1,5 +1,5 @@
-//! The metrics of endpoint slices, which are there only with services and endpoints: names, types, labels, buckets and
-//! stability are those of upstream's table.
+//! The metrics of endpoint slices, which exist only with services and endpoints, have the names, types, labels, buckets
+//! and stability of upstream's table.
 
 use std::time::Duration;
 

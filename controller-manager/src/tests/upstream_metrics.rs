@@ -1,4 +1,4 @@
-//! The table of upstream's metrics, and what a scrape has, as one type.
+//! The table of upstream's metrics and the content of a scrape, as one type.
 
 use std::collections::{BTreeMap, BTreeSet};
 

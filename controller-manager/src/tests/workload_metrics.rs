@@ -1,5 +1,5 @@
-//! The metrics of workloads that are there only with jobs, stateful sets and pods to collect: names, types, labels, buckets
-//! and stability are those of upstream's table.
+//! The metrics of workloads, which exist only with jobs, stateful sets and pods to collect, have the names, types,
+//! labels, buckets and stability of upstream's table.
 
 use std::time::Duration;
 
@@ -79,7 +79,7 @@ async fn what_workloads_show_agrees_with_the_table() {
     create_workloads(&manager.sandbox);
     tokio::time::sleep(Duration::from_secs(5)).await;
     end_pods(&manager.sandbox);
-    // The quarantine of a node that is gone, and some rounds.
+    // The quarantine of a deleted node, and some rounds.
     tokio::time::sleep(Duration::from_mins(5)).await;
     let page = String::from_utf8(manager.metrics.expose(Format::Text)).expect("it is text");
     let ours = scraped(&page);

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// The names under which Chromium is installed.
 const PROGRAMS: &[&str] = &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
-/// After how many seconds a browser that hangs is ended; only a test that fails waits for so long.
+/// Seconds after which a browser that hangs is ended; only a test that fails waits for so long.
 const PATIENCE: &str = "120";
 
 /// A page in a browser, which ends when this is dropped.

@@ -1,7 +1,7 @@
 //! Which module of a crate imports which, read from the text of its files.
 //!
-//! Paths that begin with `crate`, `self` or `super` count, in `use` declarations and elsewhere, and what a module
-//! re-exports is resolved to where it is defined. Tests are left out.
+//! Paths that begin with `crate`, `self` or `super` count, in `use` declarations and elsewhere, and re-exports are
+//! resolved to the module that defines the item. Tests are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -39,12 +39,12 @@ fn spec(sandbox: &Sandbox, lease: &ObjectKey) -> Value {
     sandbox.get(&LEASES, lease).map(|lease| lease["spec"].clone()).unwrap_or_default()
 }
 
-/// The warnings but those of controllers that `--controllers` leaves out.
+/// Returns the warnings, except about controllers that `--controllers` leaves out.
 fn unexpected(ended: &Ended) -> Vec<&str> {
     ended.warnings().into_iter().filter(|warning| !warning.contains("\"Controller is disabled\"")).collect()
 }
 
-/// Waits until `holds`.
+/// Waits until `holds` returns `true`.
 async fn until(what: &str, holds: impl Fn() -> bool) {
     let waiting = async {
         while !holds() {

@@ -1,4 +1,4 @@
-//! Replicas that wait for the lease: what they ask the API server for, and what they keep.
+//! Replicas that wait for the lease: their requests, and their caches.
 
 use kcm_sandbox_apiserver::{DEPLOYMENTS, ObjectKey, PODS, REPLICA_SETS, Sandbox};
 use rcgen::KeyPair;
@@ -8,7 +8,7 @@ use crate::support::program::Folder;
 use crate::support::server::Server;
 use crate::{create, give_away, main_lease, spec, start, until};
 
-/// Over a socket of its own, so that its requests are known.
+/// Over a socket of its own, so that its requests can be counted.
 #[tokio::test]
 async fn a_standby_writes_nothing_and_asks_no_more_than_the_leader() {
     let sandbox = Sandbox::default();
@@ -36,7 +36,7 @@ async fn a_standby_writes_nothing_and_asks_no_more_than_the_leader() {
     );
 }
 
-/// How many times `path` was read over the socket of a server.
+/// Number of times that `path` was read over the socket of a server.
 fn gets_of(server: &Server, path: &str) -> usize {
     let get = format!("GET {path}");
     server.requests().iter().filter(|request| **request == get).count()

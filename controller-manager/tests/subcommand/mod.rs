@@ -47,7 +47,7 @@ pub(crate) async fn client(folder: &Folder) -> kube::Client {
     kube::Client::try_from(config).expect("it must be usable")
 }
 
-/// Names of what is in a folder.
+/// Names of the files in a folder.
 pub(crate) fn names(folder: &Folder) -> Vec<String> {
     let entries = fs::read_dir(folder).expect("the folder is there");
     let mut names: Vec<String> =

@@ -12,7 +12,7 @@ use tokio::process::{Child, ChildStderr, ChildStdout};
 /// Longer than anything takes on a busy machine; only a test that fails waits for so long.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What a program did that has ended.
+/// Exit code and output of a program that has ended.
 #[derive(Debug)]
 pub struct Ended {
     pub code: Option<i32>,
@@ -21,7 +21,7 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// What it said of its errors, a line for each.
+    /// Returns the errors that it printed, a line for each.
     pub fn errors(&self) -> Vec<&str> {
         self.stderr.lines().filter_map(|line| line.strip_prefix("error: ")).collect()
     }
@@ -80,7 +80,7 @@ pub struct Process {
     expected_errors: Vec<&'static str>,
 }
 
-/// What comes out of a program, line by line.
+/// Output of a program, line by line.
 struct Pipe<R> {
     lines: Lines<BufReader<R>>,
     seen: String,
@@ -157,18 +157,17 @@ impl Process {
         &self.output.seen
     }
 
-    /// Types something, where its standard input is a pipe.
+    /// Types something, if its standard input is a pipe.
     pub async fn types(&mut self, text: &str) {
         let input = self.child.stdin.as_mut().expect("its standard input is a pipe");
         input.write_all(text.as_bytes()).await.expect("it must listen");
     }
 
-    /// Types no more.
+    /// Closes its standard input.
     pub fn closes_input(&mut self) {
         drop(self.child.stdin.take());
     }
 
-    /// Sends SIGTERM.
     pub fn terminate(&self) {
         self.signal(Signal::TERM);
     }
@@ -179,7 +178,6 @@ impl Process {
         kill_process(id, signal).expect("it must take signals");
     }
 
-    /// Its process identifier.
     pub fn id(&self) -> u32 {
         self.child.id().expect("it must still run")
     }
@@ -195,7 +193,7 @@ impl Process {
         errors.filter(|line| !self.expected_errors.iter().any(|expected| line.contains(expected))).collect()
     }
 
-    /// Waits for its end; all that it printed and logged is in the answer.
+    /// Waits for its end, and returns all that it printed and logged.
     pub async fn ended(mut self) -> Ended {
         let ending = async {
             tokio::join!(self.output.rest(), self.log.rest());
@@ -209,7 +207,7 @@ impl Process {
     }
 }
 
-/// Whether a log line is at a level: `E` or `W`, with the date behind it.
+/// Returns `true` if a log line is at a level: `E` or `W`, with the date behind it.
 pub fn is_at_level(level: char, line: &str) -> bool {
     let date = line.strip_prefix(level).and_then(|rest| rest.split_once(' '));
     date.is_some_and(|(date, _)| date.len() == 4 && date.bytes().all(|byte| byte.is_ascii_digit()))

@@ -17,19 +17,19 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
 
-/// A sandbox behind a socket; it is gone when this is dropped.
+/// A sandbox behind a socket, which closes when this is dropped.
 pub struct Server {
     pub sandbox: Sandbox,
     /// Its address, as `server` in a kubeconfig.
     pub address: String,
     /// All requests that came over this socket, the method before the path.
     requests: Arc<Mutex<Vec<String>>>,
-    /// The path of the requests that are not answered for now.
+    /// Path of the requests that are held back.
     held: watch::Sender<Option<&'static str>>,
     _tasks: JoinSet<()>,
 }
 
-/// An answer that the sandbox does not give, for a path.
+/// A response in place of the sandbox's, for a path.
 pub type Instead = fn(&str) -> Option<(u16, &'static str)>;
 
 impl Server {
@@ -38,7 +38,7 @@ impl Server {
         Self::start_with(sandbox, |_| None).await
     }
 
-    /// Serves a sandbox over plain HTTP, but for what `instead` answers.
+    /// Serves a sandbox over plain HTTP, except for the responses of `instead`.
     pub async fn start_with(sandbox: Sandbox, instead: Instead) -> Self {
         let (listener, address) = listen().await;
         let mut tasks = JoinSet::new();
@@ -64,12 +64,12 @@ impl Server {
         self.held.send_replace(Some(path));
     }
 
-    /// Answers everything.
+    /// Serves all requests from now on.
     pub fn release(&self) {
         self.held.send_replace(None);
     }
 
-    /// Serves a sandbox over TLS, with a certificate of an unknown authority.
+    /// Serves a sandbox over TLS, with a certificate of an unknown CA.
     pub async fn start_with_certificate_of_a_stranger(sandbox: Sandbox) -> Self {
         let (listener, address) = listen().await;
         let mut tasks = JoinSet::new();
@@ -94,7 +94,7 @@ async fn listen() -> (TcpListener, String) {
     (listener, address)
 }
 
-/// What is served over each connection.
+/// The servers behind each connection.
 #[derive(Clone)]
 struct Served {
     sandbox: Sandbox,
@@ -110,7 +110,7 @@ impl Served {
             let path = request.uri().path().to_owned();
             self.requests.lock().expect("no test panics with it").push(format!("{} {path}", request.method()));
             async move {
-                // The test has ended where the sender is gone.
+                // The test has ended if the sender is dropped.
                 drop(held.wait_for(|held| *held != Some(&*path)).await);
                 match instead(&path) {
                     Some((code, text)) => Ok(Response::builder()
@@ -121,7 +121,7 @@ impl Served {
                 }
             }
         });
-        // A client that is gone is no failure.
+        // A client that has disconnected is no failure.
         drop(hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await);
     }
 }

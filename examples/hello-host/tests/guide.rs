@@ -1,4 +1,4 @@
-//! The guide to plugins shows what the examples are.
+//! The guide to plugins shows the code of the examples.
 
 const GUIDE: &str = include_str!("../../../docs/plugins.md");
 const EXAMPLES: [&str; 5] = [

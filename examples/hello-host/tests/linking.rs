@@ -1,4 +1,4 @@
-//! What is linked into which host, and that it runs.
+//! Tests which plugins are linked into which host, and that they run.
 //!
 //! Only crates that a host names are linked: the host library brings no controllers.
 

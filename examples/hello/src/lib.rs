@@ -15,7 +15,7 @@ const SECTION: Section = Section::new("Hello", "HelloController");
 const GREETING: Setting<String> =
     SECTION.string("hello-greeting", "Greeting", "hello").help("Value of the label example.com/greeting.");
 
-/// The controller.
+/// The controller that labels namespaces.
 pub const HELLO: ControllerDescriptor =
     ControllerDescriptor::new("hello-controller", init).aliases(&["hello"]).settings(const { &[GREETING.row()] });
 

@@ -1,5 +1,5 @@
-//! What a loop can do beside reconciling: a barrier, a preparation, periodic work and ownership. The guide to plugins shows
-//! these pieces.
+//! Tasks of a loop besides reconciling: a barrier, a preparation, periodic work and ownership. The guide to plugins
+//! shows these pieces.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};

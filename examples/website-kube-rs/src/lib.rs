@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 /// The error of a reconcile.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A request failed.
+    /// A request to the API server failed.
     #[error("a request failed")]
     Api(#[from] kube::Error),
     /// The host name cannot be published or freed.

@@ -1,4 +1,4 @@
-//! The operator killed after each write: what the comparison in `docs/plugins.md` says of it.
+//! The operator killed after each write, as in the comparison in `docs/plugins.md`.
 
 use std::path::Path;
 use std::sync::Arc;

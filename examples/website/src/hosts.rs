@@ -22,7 +22,7 @@ pub enum HostError {
     File {
         /// The path of the file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         source: std::io::Error,
     },
 }

@@ -23,7 +23,7 @@ use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, So
 use hosts::Hosts;
 use reconcile::Operator;
 
-/// Websites.
+/// The resource of websites.
 pub const WEBSITES: Resource = Resource::namespaced("example.com", "v1", "websites", "Website");
 
 const SERVICES: Resource = Resource::namespaced("", "v1", "services", "Service");
@@ -34,7 +34,7 @@ const HOSTS_DIR: Setting<String> = SECTION
     .string("website-hosts-dir", "HostsDir", "/var/lib/website-hosts")
     .help("Directory of host names. The operator keeps a file for each Website in it.");
 
-/// The controller.
+/// The controller of websites.
 pub const WEBSITE: ControllerDescriptor =
     ControllerDescriptor::new("website-controller", init).settings(const { &[HOSTS_DIR.row(), SYNCS.row()] });
 

@@ -61,7 +61,7 @@ pub struct WebsiteCondition {
     pub last_transition_time: String,
 }
 
-/// Whether a host name leads to a website.
+/// Result of publishing a host name for a website.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostState {
     /// It leads to this website.

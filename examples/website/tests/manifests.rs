@@ -1,4 +1,4 @@
-//! The manifests are those of the code.
+//! The manifests are equal to the output of the code.
 
 use kcm_example_website::website::Website;
 use kube::CustomResourceExt as _;

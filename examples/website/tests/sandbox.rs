@@ -129,7 +129,7 @@ async fn a_host_name_is_free_before_its_website_is_gone_and_the_next_gets_it() {
     cluster.sandbox().delete(&WEBSITES, &key()).expect("it may be deleted");
     cluster.eventually("the website is gone", |sandbox| sandbox.get(&WEBSITES, &key()).is_none()).await;
     assert_eq!(host(&hosts), None);
-    // The directory has no watch: a change of the website is what makes the operator look again.
+    // The directory has no watch: only a change of the website makes the operator look again.
     let change = json!({ "spec": { "replicas": 1 } });
     let copy = ObjectKey::namespaced("default", "copy");
     cluster.sandbox().patch(&WEBSITES, &copy, &change).expect("the patch is valid");

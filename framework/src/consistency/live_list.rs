@@ -6,7 +6,7 @@ use kcm_api::{PartialObjectMeta, Resource, ResourceVersion, View as _};
 use kcm_client::{ApiClient, ApiError, Cause, ListOptions, Page};
 use serde_json::value::RawValue;
 
-/// How many objects a page of a list has at most.
+/// Largest number of objects on a page of a list.
 const PAGE: u32 = 500;
 
 /// The objects of some names in one namespace, as a live list shows them.

@@ -1,9 +1,9 @@
 //! Read your own writes: a key is not reconciled again before the caches show the writes of its last reconcile.
 //!
 //! A write with a response is confirmed by the caches. A write whose response was lost is confirmed by a live list,
-//! which begins when the request can no longer take effect: after 34 s, or at once where the connection broke and the
-//! repetition of the request by the [`Session`](crate::Session) was refused, because the request had taken effect or
-//! had become impossible, and where the API server ended the request with an error without a reason. A repetition that
+//! which begins when the request can no longer take effect: after 34 s, or at once in two cases: the connection broke
+//! and the API server refused the repetition by the [`Session`](crate::Session), because the request had taken effect
+//! or had become impossible; or the API server ended the request with an error without a reason. A repetition that
 //! succeeds needs no list.
 //!
 //! # Contract
@@ -15,18 +15,18 @@
 //!
 //! - **What is answered 429 or 5xx with a time is repeated after it beneath the reconcile.** The time is a `Retry-After`
 //!   in seconds. Each repetition waits for the rate limiter.
-//! - **A request is repeated ten times and within its time.** The time is that of the first attempt, 34 s.
+//! - **A request is repeated ten times and within its time.** The time is 34 s, counted from the first attempt.
 //! - **What is answered without a time is the caller's.**
 //! - **An eviction that a budget does not allow is the caller's.** Its 429 is never repeated.
 //! - **A name that is taken on a repeat is compared with what was sent.** An object of the same controller, with the
-//!   labels that were sent, is the one that an earlier attempt created. Where the object that was sent names no
-//!   controller, the error is [`is_probably_created`](crate::client::ApiError::is_probably_created).
+//!   labels that were sent, was created by an earlier attempt. If the object that was sent names no controller, the
+//!   error is [`is_probably_created`](crate::client::ApiError::is_probably_created).
 //! - **A creation whose name the server chooses stays in doubt after a repeated error of the server.** Nothing refuses
 //!   the second of two: use [`Session::generate_name`](crate::Session::generate_name).
-//! - **An error of the server holds the key unless a second landing would be refused.** It would be where the request
+//! - **An error of the server holds the key unless a second landing would be refused.** It is refused if the request
 //!   carries a resource version or a uid.
-//! - **A 500 without a reason holds the key until a live list that begins at once.** The API server has ended the request,
-//!   as an admission plugin failed, for example. Where storage did not answer, it may still take effect.
+//! - **A 500 without a reason holds the key until a live list that begins at once.** The API server has ended the
+//!   request, for example because an admission plugin failed. If storage did not respond, it may still take effect.
 //! - **The answer of a failing webhook settles a write.** Admission comes before storage.
 //!
 //! The next try

@@ -12,14 +12,13 @@ use super::pending_writes::CacheIndex;
 pub(crate) struct Primary(Vec<CacheIndex>);
 
 impl Primary {
-    /// Adds a cache.
     pub(crate) fn add(&mut self, cache: CacheIndex) {
         if !self.contains(cache) {
             self.0.push(cache);
         }
     }
 
-    /// Whether the cache at that position holds objects that keys name.
+    /// Returns `true` if the cache at that position holds objects that keys name.
     pub(crate) fn contains(&self, cache: CacheIndex) -> bool {
         self.0.contains(&cache)
     }
@@ -34,7 +33,7 @@ impl Primary {
         self.0.first().map(|cache| caches[*cache].resource())
     }
 
-    /// The caches, of all those that a loop reads.
+    /// The primary caches among all caches that a loop reads.
     pub(crate) fn of(&self, caches: &[Arc<dyn Cache>]) -> Vec<Arc<dyn Cache>> {
         self.0.iter().map(|cache| Arc::clone(&caches[*cache])).collect()
     }

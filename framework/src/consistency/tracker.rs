@@ -66,7 +66,7 @@ impl<K: QueueKey> Tracker<K> {
         self.unpark(released);
     }
 
-    /// How many writes are pending.
+    /// Number of pending writes of all keys.
     pub(crate) fn pending_writes(&self) -> usize {
         self.writes.lock().writes()
     }
@@ -192,10 +192,10 @@ impl<K: QueueKey> Tracker<K> {
     }
 }
 
-/// What one list reads: the resource of a cache, in a namespace where it is namespaced.
+/// The scope of one list: the resource of a cache, and the namespace of a namespaced resource.
 type Listed = (CacheIndex, Option<Box<str>>);
 
-/// The checks by the list that answers them.
+/// The checks by the list that decides them.
 fn by_list<K>(checks: Vec<LiveCheck<K>>) -> BTreeMap<Listed, Vec<LiveCheck<K>>> {
     let mut lists: BTreeMap<Listed, Vec<_>> = BTreeMap::new();
     for check in checks {

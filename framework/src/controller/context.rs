@@ -29,21 +29,17 @@ use crate::scale_client::ScaleClient;
 pub(crate) struct SharedContext {
     /// The builder of clients, one per identity.
     pub(crate) clients: ClientBuilder,
-    /// The shared informers.
     pub(crate) informers: Factory,
-    /// What the informers decode beyond the fields of views.
+    /// Parts that the informers decode beyond the fields of views.
     pub(crate) needs: Needs,
     /// The merged settings of the start.
     pub(crate) settings: Effective,
     /// The settings as they were last reloaded.
     pub(crate) live_settings: LiveSettings,
-    /// The wall clock.
     pub(crate) clock: Arc<dyn Clock>,
-    /// The event recorders.
     pub(crate) events: Recorders,
     /// The resources that the API server serves.
     pub(crate) discovery: Discovery,
-    /// The metrics.
     pub(crate) metrics: Arc<Metrics>,
     /// The decisions about keys.
     pub(crate) journal: Arc<Journal>,
@@ -57,7 +53,7 @@ pub(crate) struct SharedContext {
     pub(crate) informers_started: CancellationToken,
     /// Values that a host passes to its own controllers.
     pub(crate) extensions: Extensions,
-    /// Where failures of controllers are noted.
+    /// The record of failures of controllers.
     pub(crate) failures: FirstFailure,
 }
 
@@ -72,7 +68,7 @@ impl std::fmt::Debug for Extensions {
 }
 
 impl Extensions {
-    /// Adds the value of its type; returns whether there was none before.
+    /// Adds the value of its type. Returns `true` if there was none before.
     pub fn insert<T: Send + Sync + 'static>(&self, value: T) -> bool {
         self.0.lock().insert(TypeId::of::<T>(), Arc::new(value)).is_none()
     }
@@ -100,18 +96,18 @@ pub struct ControllerContext {
     shared: Arc<SharedContext>,
 }
 
-/// What the context takes from the descriptor of its controller.
+/// The fields of the descriptor that the context of its controller uses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DescriptorParts {
-    /// Its canonical name.
+    /// Canonical name of the controller.
     pub(crate) controller: &'static str,
-    /// Its client identity.
+    /// Client identity of the controller.
     pub(crate) identity: &'static str,
     /// The component that its events name as their source.
     pub(crate) event_component: &'static str,
     /// The rate limit of its requests.
     pub(crate) client_limits: ClientLimits,
-    /// What it needs of views.
+    /// Parts of views that it needs.
     pub(crate) needs: &'static [Need],
 }
 
@@ -132,12 +128,12 @@ impl ControllerContext {
         }
     }
 
-    /// What the controller has registered with its informers.
+    /// The registrations of the controller with its informers.
     pub(crate) const fn registrations(&self) -> &Registrations {
         &self.registrations
     }
 
-    /// Where failures of controllers are noted.
+    /// The record of failures of controllers.
     pub(crate) fn failures(&self) -> &FirstFailure {
         &self.shared.failures
     }
@@ -158,15 +154,15 @@ impl ControllerContext {
         self.client_with(self.client_limits)
     }
 
-    /// A client with the identity of this controller and other limits, for what upstream sends through a client of its
-    /// own. Clients with the same limits share a rate limiter.
+    /// A client with the identity of this controller and other limits, for requests that upstream sends through a
+    /// client of its own. Clients with the same limits share a rate limiter.
     #[must_use]
     pub fn client_with(&self, limits: ClientLimits) -> ApiClient {
         self.shared.clients.named_client_for(self.identity, self.controller, limits)
     }
 
-    /// A client with the identity of this controller and a rate limiter that only clients of that name share, for what
-    /// upstream sends through a client of its own with the limits of the settings.
+    /// A client with the identity of this controller and a rate limiter that only clients of that name share, for
+    /// requests that upstream sends through a client of its own with the limits of the settings.
     #[must_use]
     pub fn named_client(&self, name: &str) -> ApiClient {
         let name = format!("{}/{name}", self.controller);
@@ -210,7 +206,7 @@ impl ControllerContext {
         move || count.get()
     }
 
-    /// Whether a feature gate is on.
+    /// Returns `true` if a feature gate is on.
     #[must_use]
     pub fn gate(&self, gate: &Gate) -> bool {
         self.shared.settings.enabled(gate)
@@ -258,7 +254,7 @@ impl ControllerContext {
         &self.shared.cancel
     }
 
-    /// The metrics of the manager, where a controller registers its own.
+    /// The metrics of the manager. A controller registers its own metrics here.
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
         &self.shared.metrics
@@ -270,8 +266,8 @@ impl ControllerContext {
         self.shared.extensions.get()
     }
 
-    /// Describes a loop of this controller. `name` is the label `name` of its queue, which is that of upstream where
-    /// upstream has the queue, and names the loop in all logs and metrics.
+    /// Describes a loop of this controller. `name` is the label `name` of its queue and names the loop in all logs and
+    /// metrics. If upstream has the queue, use upstream's name.
     pub fn control_loop<K: QueueKey>(&self, name: &'static str) -> ControlLoopBuilder<K> {
         let shared = &self.shared;
         let context = LoopContext {

@@ -67,7 +67,7 @@ pub enum StartGroup {
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct ControllerDescriptor {
-    /// The canonical name.
+    /// Canonical name, as `--controllers` lists it.
     pub name: &'static str,
     /// The aliases that `--controllers` accepts.
     pub aliases: &'static [&'static str],
@@ -102,7 +102,7 @@ impl ControllerDescriptor {
         Self::with_init(name, Init::Plain(init))
     }
 
-    /// A controller as of [`new`](Self::new), whose `InitFunc` awaits something.
+    /// As [`new`](Self::new), with an `InitFunc` that awaits something.
     #[must_use]
     pub const fn new_async(name: &'static str, init: AsyncInitFunc) -> Self {
         Self::with_init(name, Init::Async(init))
@@ -143,7 +143,7 @@ impl ControllerDescriptor {
     /// Makes it act with the credentials of the manager itself, through clients of that name, and not as a service account.
     ///
     /// # Upstream
-    /// The token controller alone: it makes what service accounts need to act.
+    /// Only the token controller, which creates the tokens of service accounts.
     #[must_use]
     pub const fn manager_client(mut self, name: &'static str) -> Self {
         self.service_account = name;
@@ -151,14 +151,14 @@ impl ControllerDescriptor {
         self
     }
 
-    /// Sets the component that its events name as their source, where that is not the name of the controller.
+    /// Sets the component that its events name as their source, if it differs from the name of the controller.
     #[must_use]
     pub const fn event_component(mut self, component: &'static str) -> Self {
         self.event_component = component;
         self
     }
 
-    /// Sets the feature gates that it defines: `--feature-gates` accepts them beside those of Kubernetes.
+    /// Sets the feature gates that it defines: `--feature-gates` accepts them besides the gates of Kubernetes.
     ///
     /// Controllers may share a gate, which both define alike.
     #[must_use]
@@ -174,7 +174,7 @@ impl ControllerDescriptor {
         self
     }
 
-    /// Makes it run only where `--controllers` names it.
+    /// Makes it run only if `--controllers` names it.
     #[must_use]
     pub const fn off_by_default(mut self) -> Self {
         self.on_by_default = false;
@@ -188,8 +188,8 @@ impl ControllerDescriptor {
         self
     }
 
-    /// Sets the rate limit of its requests, where it is another than that of the settings: `ClientLimits::Times { qps: 2,
-    /// burst: 1 }` is twice the rate of the settings.
+    /// Sets the rate limit of its requests, if it differs from the settings: `ClientLimits::Times { qps: 2, burst: 1 }`
+    /// is twice the rate of the settings.
     ///
     /// Its events are sent within the limits of the settings in any case, through a rate limiter of their own then.
     #[must_use]
@@ -198,8 +198,8 @@ impl ControllerDescriptor {
         self
     }
 
-    /// Sets the parts of views, and the annotations, that it reads: informers decode those that an enabled controller
-    /// needs. [`ControllerContext::part`] reads a part.
+    /// Sets the parts of views, and the annotations, that it reads: informers decode the parts that an enabled
+    /// controller needs. [`ControllerContext::part`] reads a part.
     #[must_use]
     pub const fn needs(mut self, needs: &'static [Need]) -> Self {
         self.needs = needs;
@@ -214,7 +214,7 @@ impl ControllerDescriptor {
         self
     }
 
-    /// What its context takes from it.
+    /// Returns the fields that its context uses.
     pub(crate) const fn parts(&self) -> DescriptorParts {
         DescriptorParts {
             controller: self.name,
@@ -225,7 +225,6 @@ impl ControllerDescriptor {
         }
     }
 
-    /// Calls its `InitFunc`.
     pub(crate) fn initialize<'a>(&self, context: &'a ControllerContext) -> BoxFuture<'a, Result<Loops, BoxError>> {
         match self.init {
             Init::Plain(init) => ready(init(context)).boxed(),

@@ -15,7 +15,7 @@ use crate::control_loop::Loop;
 /// A health check of a controller: `Err` has the reason why it is unhealthy.
 pub type HealthCheck = dyn Fn() -> Result<(), String> + Send + Sync;
 
-/// A debug page of a controller: answers requests whose path is relative to the controller's.
+/// A debug page of a controller: responds to requests whose path is relative to the controller's path.
 pub type DebugPage = dyn Fn(&http::Request<()>) -> http::Response<String> + Send + Sync;
 
 /// The loops of one controller; each is supervised, measured and drained in the same way.
@@ -51,7 +51,7 @@ impl From<Loop> for Loops {
 }
 
 impl Loops {
-    /// No loops yet.
+    /// Returns an empty set of loops.
     pub const fn new() -> Self {
         Self { loops: Vec::new(), health: None, debug: None, none_because: None }
     }

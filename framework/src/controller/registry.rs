@@ -25,17 +25,17 @@ pub enum RegistryError {
     /// Two controllers have one name.
     #[error("two controllers are named {name:?}: rename one of them, or link only one of their crates")]
     DuplicateName {
-        /// The name.
+        /// The name that both controllers have.
         name: &'static str,
     },
     /// An alias is the name or an alias of another controller.
     #[error("the alias {alias:?} of {controller} also names {other}: remove one of them")]
     AliasClash {
-        /// The alias.
+        /// The alias that clashes.
         alias: &'static str,
         /// The controller with the alias.
         controller: &'static str,
-        /// The other controller.
+        /// The controller that the alias also names.
         other: &'static str,
     },
     /// Two controllers define one feature gate differently.
@@ -45,7 +45,7 @@ pub enum RegistryError {
         gate: &'static str,
         /// One of the controllers.
         controller: &'static str,
-        /// The other controller.
+        /// The other of the controllers.
         other: &'static str,
     },
     /// A name that is not valid in `--controllers`.
@@ -53,7 +53,7 @@ pub enum RegistryError {
         "{name:?} is not a valid name of a controller: use lower-case letters, digits and hyphens, beginning with a letter"
     )]
     BadName {
-        /// The name.
+        /// The name that is not valid.
         name: &'static str,
     },
 }
@@ -62,7 +62,7 @@ impl Registry {
     /// The controllers that registered themselves with `inventory::submit!` in crates linked into this binary.
     ///
     /// # Errors
-    /// All violations at once; see [`Registry::of`]. [`RegistryError::Empty`] where nothing is linked.
+    /// All violations at once; see [`Registry::of`]. [`RegistryError::Empty`] if no controller is linked.
     pub fn linked() -> Result<Self, Vec<RegistryError>> {
         Self::of(inventory::iter::<ControllerDescriptor>.into_iter().copied())
     }

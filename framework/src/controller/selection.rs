@@ -32,7 +32,7 @@ pub enum SelectionError {
         "the controller {name:?} is not part of this binary yet: let another controller manager run it, and leave it out here"
     )]
     Absent {
-        /// Its canonical name.
+        /// Canonical name of the controller.
         name: &'static str,
     },
 }
@@ -48,7 +48,7 @@ impl Default for Selection {
 }
 
 impl Selection {
-    /// Checks `items` against the linked controllers and those that are known but `absent`.
+    /// Checks `items` against the linked controllers and the known but `absent` controllers.
     ///
     /// # Errors
     /// Every unknown item, and every absent controller that is named without `-`.
@@ -77,7 +77,7 @@ impl Selection {
         if errors.is_empty() { Ok(selection) } else { Err(errors) }
     }
 
-    /// The same selection without these controllers. Those of the first group stay.
+    /// The same selection without these controllers. Controllers of the first group stay enabled.
     #[must_use]
     pub fn without(mut self, names: impl IntoIterator<Item = &'static str>) -> Self {
         let excluded: Vec<_> = names.into_iter().map(|name| (name, false)).collect();
@@ -86,7 +86,7 @@ impl Selection {
         self
     }
 
-    /// Whether the list enables `controller`. Controllers of the first group are always enabled.
+    /// Returns `true` if the list enables `controller`. Controllers of the first group are always enabled.
     #[must_use]
     pub fn enables(&self, controller: &ControllerDescriptor) -> bool {
         if controller.start_group == StartGroup::First {

@@ -1,7 +1,7 @@
 //! Discovery: the resources that the API server serves, and the resource of a kind.
 //!
-//! A [`Refresher`] reads them; a [`Discovery`] holds the last snapshot and notifies of changes. One request for
-//! the core group and one for all others where the server aggregates discovery, else one per version of each group.
+//! A [`Refresher`] reads them; a [`Discovery`] holds the last snapshot and notifies of changes. One request for the
+//! core group and one for all others if the server aggregates discovery, else one per version of each group.
 //!
 //! # Guarantees
 //!
@@ -45,13 +45,13 @@ impl Discovery {
         Self { current: watch::channel(Arc::new(resources)).1, source: None }
     }
 
-    /// The last snapshot.
+    /// Returns the last snapshot of discovery.
     #[must_use]
     pub fn resources(&self) -> Arc<Resources> {
         Arc::clone(&self.current.borrow())
     }
 
-    /// Whether a resource is served, by group, version and plural name.
+    /// Returns `true` if a resource is served, by group, version and plural name.
     #[must_use]
     pub fn is_available(&self, resource: &Resource) -> bool {
         self.current.borrow().is_available(resource)
@@ -63,11 +63,11 @@ impl Discovery {
         self.current.borrow().resource_of_kind(group, kind).cloned()
     }
 
-    /// A snapshot that was read after this call, for a decision that must not rest on one that is up to
-    /// [`REFRESH_EVERY`] old: a namespace is empty only if it holds no object of any kind that is served now.
+    /// Reads a new snapshot, for a decision that must not rest on the last snapshot, which is up to [`REFRESH_EVERY`]
+    /// old: a namespace is empty only if it holds no object of any kind that is served now.
     ///
     /// # Errors
-    /// Where the list of groups cannot be read. A group whose own discovery fails is listed in [`Resources::broken`].
+    /// If the list of groups cannot be read. A group whose own discovery fails is listed in [`Resources::broken`].
     pub async fn fresh(&self) -> Result<Arc<Resources>, ApiError> {
         if let Some(source) = &self.source {
             source.refresh().await?;
@@ -77,7 +77,7 @@ impl Discovery {
 
     /// A receiver of changed snapshots; the current one counts as seen.
     ///
-    /// Only a change of what is served is notified of.
+    /// A receiver is notified only if the served resources change.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<Arc<Resources>> {
         let mut changes = self.current.clone();
@@ -109,10 +109,11 @@ impl Refresher {
         Discovery { current: self.source.subscribe(), source: Some(Arc::clone(&self.source)) }
     }
 
-    /// Reads all groups once. The known resources of a group stay where the server, or its aggregated server, fails.
+    /// Reads all groups once. If the server, or the aggregated server of a group, fails, the known resources of the
+    /// group are kept.
     ///
     /// # Errors
-    /// Where the list of groups cannot be read; a single broken group is no error.
+    /// If the list of groups cannot be read; a single broken group is no error.
     pub async fn refresh(&self) -> Result<(), ApiError> {
         self.source.refresh().await
     }

@@ -19,7 +19,8 @@ pub struct ServedResource {
     pub is_preferred: bool,
 }
 
-/// The kind that a subresource is read and written as. Group and version may be empty where they are those of the resource.
+/// The kind that a subresource is read and written as. An empty group or version means the group or version of the
+/// resource.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct ServedSubresource {
@@ -32,7 +33,7 @@ pub struct ServedSubresource {
 }
 
 impl ServedResource {
-    /// Whether it supports all of these verbs.
+    /// Returns `true` if it supports all of these verbs.
     #[must_use]
     pub fn supports(&self, verbs: &[&str]) -> bool {
         verbs.iter().all(|verb| self.verbs.contains(*verb))
@@ -101,7 +102,7 @@ impl Resources {
         merged
     }
 
-    /// Whether both have the same resources; whether and why discovery of a group fails does not count.
+    /// Returns `true` if both have the same resources. Failures of the discovery of groups do not count.
     #[must_use]
     pub fn serves_the_same_as(&self, other: &Self) -> bool {
         self.served == other.served
@@ -127,7 +128,7 @@ impl Resources {
         })
     }
 
-    /// Whether a resource is served, by group, version and plural name.
+    /// Returns `true` if a resource is served, by group, version and plural name.
     #[must_use]
     pub fn is_available(&self, resource: &Resource) -> bool {
         self.get(resource).is_some()
@@ -139,7 +140,7 @@ impl Resources {
         self.iter().map(|served| &served.resource).find(|resource| resource.group == group && resource.kind == kind)
     }
 
-    /// The resource of a kind in one version: what an owner reference or a scale target names.
+    /// The resource of a kind in one version, as an owner reference or a scale target names it.
     #[must_use]
     pub fn resource_of(&self, api_version: &str, kind: &str) -> Option<&Resource> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));

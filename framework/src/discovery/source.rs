@@ -20,7 +20,7 @@ const CONCURRENT_REQUESTS: usize = 8;
 pub(super) struct Source {
     client: ApiClient,
     current: watch::Sender<Arc<Resources>>,
-    /// How many reads have begun.
+    /// Number of reads that have begun.
     begun: AtomicU64,
     /// The number of the last read that succeeded; held while one is going on.
     completed: Mutex<u64>,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::resources::{FoundResource, FoundVersion, ServedSubresource};
 
-/// Aggregated discovery where the server has it, the list of groups where it does not.
+/// Aggregated discovery if the server has it, else the list of groups.
 pub(super) const ACCEPT: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
 
 /// The response of `/api` and `/apis`.

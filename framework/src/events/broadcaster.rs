@@ -77,7 +77,7 @@ impl Recorder {
         }
     }
 
-    /// How many events were dropped because the queue was full or closed.
+    /// Number of events that were dropped because the queue was full or closed.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
@@ -198,8 +198,8 @@ impl Broadcaster {
     }
 }
 
-/// Whether another attempt may succeed: the server was not reached, did not reach its storage, or limits requests, or
-/// writes are held back.
+/// Returns `true` if another attempt may succeed: the server was not reached, did not reach its storage, or limits
+/// requests, or writes are held back.
 fn is_worth_another_try(error: &ApiError) -> bool {
     matches!(error.cause(), Cause::Transport(_) | Cause::NotSent(_) | Cause::Fenced(_) | Cause::Timeout(_))
         // Upstream's client repeats such requests beneath its broadcaster.

@@ -25,7 +25,7 @@ const SPAM_QPS: f64 = 1.0 / 300.0;
 pub enum Decision {
     /// Create a new event.
     Create(CoreEvent),
-    /// Increase the count of the event of that name; create it where it does not exist any more.
+    /// Increase the count of the event of that name; create the event if it does not exist any more.
     Repeat(CoreEvent),
     /// Drop it: the source has exceeded its rate of events about the object.
     Drop,
@@ -101,7 +101,7 @@ impl Correlator {
         true
     }
 
-    /// Whether an event of that key has been recorded; if so, `event` becomes its repetition.
+    /// Returns `true` if an event of that key has been recorded. `event` then becomes its repetition.
     fn count(&mut self, key: u64, event: &mut CoreEvent, regarding: &ObjectReference) -> bool {
         let new = || Recorded { named_at: self.named_at, count: 0 };
         let recorded = self.recorded.get_or_insert_with(key, new);

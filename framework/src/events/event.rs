@@ -18,7 +18,7 @@ pub struct ObjectReference {
     /// Namespace; empty for cluster-scoped objects.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// Name.
+    /// Name of the object.
     pub name: String,
     /// Identity over the object's whole life.
     pub uid: Uid,
@@ -49,20 +49,20 @@ impl ObjectReference {
 /// The type of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub enum EventType {
-    /// Something expected.
+    /// Something that is expected happened.
     Normal,
-    /// Something unexpected.
+    /// Something that is not expected happened.
     Warning,
 }
 
 /// The type, reason and message of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventText<'a> {
-    /// The type.
+    /// Type of the event: `Normal` or `Warning`.
     pub type_: EventType,
     /// The machine-readable reason, in upper camel case.
     pub reason: Cow<'a, str>,
-    /// The human-readable message.
+    /// Message of the event, for operators.
     pub message: Cow<'a, str>,
 }
 
@@ -121,11 +121,11 @@ pub struct Occurrence {
     pub regarding: ObjectReference,
     /// The type of the event.
     pub event_type: EventType,
-    /// The machine-readable reason.
+    /// Reason of the event, in upper camel case.
     pub reason: InternedStr,
-    /// The human-readable message.
+    /// Message of the event, for operators.
     pub message: String,
-    /// When.
+    /// Time at which it happened.
     pub at: Timestamp,
 }
 
@@ -161,19 +161,19 @@ pub(super) fn hash(value: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// A core/v1 `CoreEvent`.
+/// An event of core/v1, as it is sent to the API server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CoreEvent {
     kind: &'static str,
     api_version: &'static str,
-    /// Name and namespace.
+    /// Name and namespace of the event itself.
     pub metadata: EventMeta,
     /// The object of the event.
     pub involved_object: ObjectReference,
-    /// The machine-readable reason.
+    /// Reason of the event, in upper camel case.
     pub reason: InternedStr,
-    /// The human-readable message.
+    /// Message of the event, for operators.
     pub message: String,
     /// The source of the event.
     pub source: EventSource,
@@ -183,7 +183,7 @@ pub struct CoreEvent {
     /// When it happened last.
     #[serde(serialize_with = "seconds")]
     pub last_timestamp: Timestamp,
-    /// How often it happened.
+    /// Number of times that it happened.
     pub count: u32,
     /// The type of the event.
     pub r#type: EventType,
@@ -198,14 +198,14 @@ pub struct CoreEvent {
 pub struct EventMeta {
     /// Name of the event.
     pub name: String,
-    /// That of the object, or `default`.
+    /// Namespace of the object; `default` for a cluster-scoped object.
     pub namespace: String,
 }
 
 /// The source of an [`CoreEvent`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EventSource {
-    /// The component.
+    /// The reporting component, for example `replicaset-controller`.
     pub component: InternedStr,
 }
 
@@ -245,7 +245,7 @@ impl CoreEvent {
     }
 }
 
-/// `<object>.<nanoseconds>`, or a hash of the object where that is no valid name. The same for every version of the
+/// `<object>.<nanoseconds>`, or a hash of the object if that is no valid name. The same for every version of the
 /// object.
 pub(super) fn name(object: &ObjectReference, nanos: i64) -> String {
     let name = format!("{}.{nanos:x}", object.name);

@@ -24,7 +24,7 @@ impl<V> Lru<V> {
         Self { capacity, values: BTreeMap::new(), uses: 0 }
     }
 
-    /// The value of `key`, created where there is none; marks it as used.
+    /// Returns the value of `key`, and creates it if there is none. The value counts as used.
     pub(crate) fn get_or_insert_with(&mut self, key: u64, make: impl FnOnce() -> V) -> &mut V {
         self.uses += 1;
         if self.values.len() >= self.capacity && !self.values.contains_key(&key) {

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Broadcaster, Recorder};
 use crate::panics::PanicLog;
 
-/// How long sending queued events may take at shutdown.
+/// Time for which queued events may be sent at shutdown.
 const FLUSH: Duration = Duration::from_secs(5);
 
 /// The event recorders by controller, each with its own queue and correlator, as upstream.

@@ -11,19 +11,19 @@ use super::trigger::Trigger;
 /// The record of one reconcile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
-    /// When it ended.
+    /// Time at which the reconcile ended.
     pub at: Timestamp,
-    /// How long it took.
+    /// Duration of the reconcile.
     pub took: Duration,
-    /// Which try in a row it was, from 1.
+    /// Number of the try in a row, from 1.
     pub attempt: u32,
     /// Why the key was enqueued.
     pub triggers: Box<[Trigger]>,
-    /// The object that the key names, as the cache showed it; absent where the loop has no such cache.
+    /// The object that the key names, as the cache showed it. `None` if the loop has no such cache.
     pub seen: Option<Seen>,
-    /// What it did.
+    /// The decisions, writes and events of the reconcile.
     pub noted: Noted,
-    /// How it ended.
+    /// Outcome of the reconcile, with its error.
     pub ended: Ended,
 }
 
@@ -38,15 +38,15 @@ pub enum Seen {
     Terminating(ResourceVersion),
 }
 
-/// How a reconcile ended.
+/// The outcome of a reconcile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
-    /// It succeeded.
+    /// The reconcile has succeeded.
     Succeeded {
         /// After which delay it asked to be called again.
         requeue_after: Option<Duration>,
     },
-    /// It failed.
+    /// The reconcile has failed.
     Failed {
         /// The class of the error.
         class: &'static str,
@@ -62,7 +62,7 @@ pub enum Ended {
     Panicked(Box<str>),
 }
 
-/// What an allocation takes beside its bytes.
+/// Overhead of an allocation, in bytes.
 const ALLOCATION: usize = 16;
 
 const fn text(length: usize) -> usize {

@@ -16,26 +16,26 @@ use super::trigger::{Cause, ChangeKind, Trigger};
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct KeyExplanation {
-    /// The controller.
+    /// Canonical name of the controller.
     pub controller: String,
-    /// The loop.
+    /// Name of the loop and of its queue.
     #[serde(rename = "loop")]
     pub name: String,
     /// The resource of the object that the key names, as `deployments.apps`.
     pub resource: Option<String>,
     /// The key, as `NAMESPACE/NAME`.
     pub key: String,
-    /// Whether the cache has the object; absent where the loop has no cache of its objects.
+    /// Whether the cache has the object. `None` if the loop has no cache of its objects.
     pub exists: Option<bool>,
     /// The state of the key in the queue.
     pub state: KeyState,
-    /// For how many seconds it has been ready or processing, or has waited for its writes.
+    /// Seconds for which it has been ready or processing, or has waited for its writes.
     pub state_seconds: Option<f64>,
-    /// How often its reconcile has failed in a row.
+    /// Number of reconciles that have failed in a row.
     pub failures: u32,
-    /// What it waits for; empty for a key with nothing to do.
+    /// Reasons why it waits. Empty for a key with nothing to do.
     pub waits_for: Vec<WaitExplanation>,
-    /// Why it is reconciled next, where it is enqueued.
+    /// Causes of the next reconcile, if the key is enqueued.
     pub pending_triggers: Vec<TriggerExplanation>,
     /// Its last reconciles that are still kept, the newest first.
     pub reconciles: Vec<ReconcileExplanation>,
@@ -56,16 +56,16 @@ pub enum KeyState {
     WaitingForWrites,
 }
 
-/// What a key waits for.
+/// A reason why a key waits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WaitExplanation {
     /// The kind of wait: `Worker`, `PendingWrite`, `LiveCheck`, `BackOff`, `Requeue`, `Undecodable`, `ApiServer` or
     /// `Loop`.
     pub reason: String,
-    /// What it waits for, in words.
+    /// Description of the wait, for operators.
     pub message: String,
-    /// In how many seconds that ends, where it is a time.
+    /// Seconds until the wait ends, if it ends at a known time.
     pub in_seconds: Option<f64>,
 }
 
@@ -79,26 +79,26 @@ pub struct TriggerExplanation {
     pub reason: String,
     /// The resource of the event.
     pub resource: Option<String>,
-    /// The object of the last event, where it is not the one that the key names.
+    /// The object of the last event, if it is not the object that the key names.
     pub object: Option<String>,
-    /// How often it occurred since the key was last taken.
+    /// Number of times it occurred since the key was last taken.
     pub count: u32,
     /// Whether the key was enqueued with a delay.
     pub delayed: bool,
 }
 
-/// One reconcile.
+/// A past reconcile of a key.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ReconcileExplanation {
-    /// When it ended, in RFC 3339.
+    /// Time at which it ended, in RFC 3339.
     pub at: String,
-    /// How many seconds ago that is.
+    /// Seconds since it ended.
     pub seconds_ago: f64,
-    /// How long it took, in seconds.
+    /// Duration of the reconcile, in seconds.
     pub took_seconds: f64,
-    /// Which try in a row it was, from 1.
+    /// Number of the try in a row, from 1.
     pub attempt: u32,
     /// Why the key was enqueued.
     pub triggers: Vec<TriggerExplanation>,
@@ -108,21 +108,21 @@ pub struct ReconcileExplanation {
     pub terminating: bool,
     /// Whether the cache lacked the object.
     pub missing: bool,
-    /// What the controller decided and why, in its words.
+    /// Decisions of the controller with their reasons, in its words.
     pub decisions: Vec<String>,
-    /// What it wrote.
+    /// Writes of the reconcile, one entry per verb and resource.
     pub writes: Vec<WriteExplanation>,
     /// The events that it recorded.
     pub events: Vec<EventExplanation>,
-    /// How many decisions, writes and events are not listed.
+    /// Number of decisions, writes and events that are not listed.
     pub left_out: u32,
-    /// How it ended: `Succeeded`, `Failed`, `Unreachable` or `Panicked`.
+    /// Outcome of the reconcile: `Succeeded`, `Failed`, `Unreachable` or `Panicked`.
     pub outcome: String,
     /// The class of the error, as the metric `controller_reconciles` has it.
     pub class: Option<String>,
     /// The error with its causes, or the message of the panic.
     pub error: Option<String>,
-    /// After how many seconds it asked to be called again.
+    /// Seconds after which it asked to be called again.
     pub requeue_after_seconds: Option<f64>,
 }
 
@@ -134,13 +134,13 @@ pub struct WriteExplanation {
     pub verb: String,
     /// The resource, as `pods`, or `replicasets.apps/status`.
     pub resource: String,
-    /// The first object.
+    /// The object of the first request.
     pub object: Option<String>,
-    /// How many requests.
+    /// Number of requests that were sent.
     pub count: u32,
-    /// How many of them failed.
+    /// Number of requests that failed.
     pub failed: u32,
-    /// The first error.
+    /// The error of the first failed request.
     pub error: Option<String>,
 }
 
@@ -148,15 +148,15 @@ pub struct WriteExplanation {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EventExplanation {
-    /// The reason.
+    /// Reason of the events, in upper camel case.
     pub reason: String,
-    /// The message of the first.
+    /// The message of the first event.
     pub message: String,
-    /// How many.
+    /// Number of events with this reason.
     pub count: u32,
 }
 
-/// What makes decisions readable: the resources of the caches of a loop, by their positions, and the time.
+/// Makes decisions readable: the resources of the caches of a loop, by their positions, and the time.
 pub(crate) struct Reader<'a> {
     pub(crate) resources: &'a [String],
     pub(crate) now: Timestamp,

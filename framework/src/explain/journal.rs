@@ -29,13 +29,13 @@ impl Journal {
         Arc::new(Self { memory, store: Mutex::default() })
     }
 
-    /// Whether anything is kept.
+    /// Returns `true` if decisions are kept.
     #[must_use]
     pub const fn is_enabled(&self) -> bool {
         self.memory > 0
     }
 
-    /// Keeps a decision of the loop `name` about `key`; one that exceeds the memory alone is not kept.
+    /// Keeps a decision of the loop `name` about `key`, unless the decision alone exceeds the memory.
     pub fn add(&self, name: &'static str, key: &ObjectKey, decision: Decision) {
         if self.is_enabled() {
             self.store.lock().add(name, key, decision, self.memory);
@@ -80,9 +80,9 @@ struct Entry {
     bytes: usize,
 }
 
-/// What a decision takes in the maps, where nodes may be less than half full, and as an allocation with two counters.
+/// Bytes of a decision in the maps, whose nodes may be less than half full, and as an allocation with two counters.
 const ENTRY: usize = size_of::<Decision>() + 32 + 2 * (size_of::<(Number, Entry)>() + 2 * size_of::<Number>());
-/// What a key takes in the map of the last decisions, its name included.
+/// Bytes of a key in the map of the last decisions, with the name of its loop.
 const KEY: usize = 2 * size_of::<((ObjectKey, &'static str), Number)>() + 32;
 
 impl Store {
@@ -107,7 +107,7 @@ impl Store {
         }
     }
 
-    /// Drops the decision that was superseded first, or the oldest where none is.
+    /// Drops the decision that was superseded first, or the oldest decision if none is superseded.
     fn evict(&mut self) {
         if let Some(number) = self.superseded.pop_front() {
             if let Some(entry) = self.entries.remove(&number) {
@@ -125,7 +125,8 @@ impl Store {
     fn decisions(&self, name: &'static str, key: &ObjectKey) -> Vec<Arc<Decision>> {
         let mut next = self.last.get(&(key.clone(), name)).copied();
         let mut decisions = Vec::new();
-        // Earlier decisions of a key are dropped before later ones, so that the chain ends where one is missing.
+        // Earlier decisions of a key are dropped before later ones, so that the chain ends at the first decision that
+        // is missing.
         while let Some(entry) = next.and_then(|number| self.entries.get(&number)) {
             decisions.push(Arc::clone(&entry.decision));
             next = entry.previous;

@@ -1,4 +1,4 @@
-//! An explanation as lines for people.
+//! An explanation as lines for operators.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use super::explanation::{
 };
 
 impl fmt::Display for KeyExplanation {
-    /// Lines for people: the state of the key, what it waits for, and its reconciles, the newest first.
+    /// Lines for operators: the state of the key, what it waits for, and its reconciles, the newest first.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let resource = self.resource.as_deref().unwrap_or("key");
         writeln!(f, "{resource} {}, {}, loop {}", self.key, self.controller, self.name)?;

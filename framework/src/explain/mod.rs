@@ -59,7 +59,7 @@ pub(crate) trait Inspect: Send + Sync {
     fn explain(&self, object: &ObjectKey) -> KeyExplanation;
 }
 
-/// The object by which a key is looked up: the one that it names, or one of its whole text.
+/// Returns the object under which operators find the key. A key without an object is found by its text.
 pub(crate) fn object_of<K: QueueKey>(key: &K) -> ObjectKey {
     key.object().cloned().unwrap_or_else(|| ObjectKey::cluster_scoped(key.to_string()))
 }

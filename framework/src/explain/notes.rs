@@ -1,4 +1,4 @@
-//! What one reconcile does, as its session notes it.
+//! Notes of a session about its reconcile: decisions, writes and events.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 /// The most notes of one reconcile; what follows is only counted.
 const MOST: usize = 32;
 
-/// The notes of one reconcile, in the order of what happened.
+/// The notes of one reconcile, in the order of time.
 #[derive(Debug)]
 pub struct Notes {
     is_enabled: bool,
@@ -19,11 +19,10 @@ pub struct Notes {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Noted {
     pub(super) notes: Vec<Note>,
-    /// How many were left out.
+    /// Number of notes that were left out.
     pub(super) left_out: u32,
 }
 
-/// One note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Note {
     /// A sentence of the controller.
@@ -32,11 +31,9 @@ pub(super) enum Note {
     Wrote(Wrote),
     /// Events of one reason.
     Recorded {
-        /// The reason.
         reason: Box<str>,
-        /// The first message.
+        /// The message of the first event.
         message: Box<str>,
-        /// How many.
         count: u32,
     },
 }
@@ -54,11 +51,11 @@ pub(super) struct Wrote {
     pub(super) verb: &'static str,
     pub(super) resource: ResourceName,
     pub(super) subresource: Option<&'static str>,
-    /// The first object.
+    /// The object of the first write.
     pub(super) object: Option<ObjectKey>,
     pub(super) count: u32,
     pub(super) failed: u32,
-    /// The first error.
+    /// The error of the first failed write.
     pub(super) error: Option<Box<str>>,
 }
 
@@ -69,16 +66,16 @@ pub struct Written<'a> {
     pub verb: &'static str,
     /// The position of the resource among the caches of the loop, if it is there.
     pub cache: Option<usize>,
-    /// The resource, where no cache holds it.
+    /// Name of the resource, for a resource without a cache.
     pub resource: &'a dyn std::fmt::Display,
-    /// The subresource.
+    /// Name of the subresource, if any.
     pub subresource: Option<&'static str>,
-    /// The object, where it is one.
+    /// Key of the object. `None` for a request about several objects.
     pub object: Option<&'a ObjectKey>,
 }
 
 impl Notes {
-    /// No notes; unless enabled, none is taken.
+    /// An empty set of notes. If not enabled, it stays empty.
     #[must_use]
     pub fn new(is_enabled: bool) -> Self {
         Self { is_enabled, noted: Mutex::default() }
@@ -98,7 +95,7 @@ impl Notes {
         }
     }
 
-    /// Notes an event.
+    /// Notes an event that the controller recorded.
     pub fn recorded(&self, reason: &str, message: &str) {
         if !self.is_enabled {
             return;

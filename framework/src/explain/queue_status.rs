@@ -23,25 +23,25 @@ pub struct QueueStatus {
     pub resource: Option<String>,
     /// The kind of these objects.
     pub kind: Option<String>,
-    /// How many keys are ready for a worker.
+    /// Number of keys that are ready for a worker.
     pub depth: usize,
-    /// How long the oldest of them has been ready, in seconds.
+    /// Seconds for which the oldest of them has been ready.
     pub oldest_seconds: Option<f64>,
-    /// How many keys are processing.
+    /// Number of keys that are processing.
     pub processing_count: usize,
     /// The keys that are processing, the longest first.
     pub processing: Vec<HeldKey>,
-    /// How many keys wait for their pending writes.
+    /// Number of keys that wait for their pending writes.
     pub waiting_for_writes_count: usize,
     /// The keys that wait for their pending writes, the longest first.
     pub waiting_for_writes: Vec<HeldKey>,
-    /// How many writes are pending.
+    /// Number of writes that are pending.
     pub pending_writes: usize,
-    /// How many keys are due later.
+    /// Number of keys that are due later.
     pub delayed_count: usize,
     /// The keys that are due later, the next first.
     pub delayed: Vec<DelayedKey>,
-    /// How many keys have failed when they were last processed.
+    /// Number of keys whose last reconcile failed.
     pub failing_count: usize,
     /// These keys, the most failures first.
     pub failing: Vec<FailingKey>,
@@ -53,9 +53,9 @@ pub struct QueueStatus {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HeldKey {
-    /// The key.
+    /// The key as text, mostly `NAMESPACE/NAME`.
     pub key: String,
-    /// For how long, in seconds.
+    /// Seconds since it entered this state.
     pub seconds: f64,
 }
 
@@ -63,9 +63,9 @@ pub struct HeldKey {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DelayedKey {
-    /// The key.
+    /// The key as text, mostly `NAMESPACE/NAME`.
     pub key: String,
-    /// In how many seconds.
+    /// Seconds until it is due.
     pub in_seconds: f64,
 }
 
@@ -73,11 +73,11 @@ pub struct DelayedKey {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FailingKey {
-    /// The key.
+    /// The key as text, mostly `NAMESPACE/NAME`.
     pub key: String,
-    /// How often in a row.
+    /// Number of failures in a row.
     pub failures: u32,
-    /// Whether its back-off can grow no longer.
+    /// Whether its back-off is at its maximum.
     pub at_longest_back_off: bool,
 }
 
@@ -85,7 +85,7 @@ pub struct FailingKey {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KeyError {
-    /// The key.
+    /// The key as text, mostly `NAMESPACE/NAME`.
     pub key: String,
     /// When its reconcile ended, in RFC 3339.
     pub at: String,

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::queue_key::QueueKey;
 
-/// How many keys the map may have room for when it is empty.
+/// Largest capacity of the map when it is empty, in keys.
 const KEPT_CAPACITY: usize = 1024;
 
 /// Why a key is enqueued.
@@ -36,7 +36,7 @@ pub enum Cause {
 pub enum ChangeKind {
     /// The object was added.
     Added,
-    /// The object changed.
+    /// The object was updated.
     Updated,
     /// The object was deleted.
     Deleted,
@@ -46,10 +46,10 @@ pub enum ChangeKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trigger {
     pub(super) cause: Cause,
-    /// The last object of the cause; absent where it is the one that the key names.
+    /// The last object of the cause; `None` if the key names that object.
     pub(super) object: Option<ObjectKey>,
     pub(super) count: u32,
-    /// When the key is due, where it was enqueued with a delay.
+    /// Time at which the key is due, if it was enqueued with a delay.
     pub(super) due: Option<Instant>,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct Triggers<K> {
 }
 
 impl<K: QueueKey> Triggers<K> {
-    /// No triggers; unless enabled, none is recorded.
+    /// An empty set of triggers. If not enabled, it stays empty.
     pub(crate) fn new(is_enabled: bool) -> Self {
         Self { is_enabled, by_key: Mutex::default() }
     }

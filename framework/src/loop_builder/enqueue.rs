@@ -5,7 +5,7 @@ use std::time::Duration;
 /// A key to enqueue, at once or after a delay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Enqueue<K> {
-    /// The key.
+    /// The key to add to the queue.
     pub key: K,
     /// The delay; zero for none.
     pub after: Duration,

@@ -49,7 +49,8 @@ pub use source::Source;
 /// - *A loop reads [several namespaces](Self::in_namespaces) and no others* as one cache. *Of several namespaces, a write is
 ///   waited for in its own.*
 /// - *No loop takes a key before its caches have synced*, and no key is reconciled again before they show its writes.
-/// - *Metrics name the loop*, and so do logs; those of its event handlers name controller and loop, as `CONTROLLER/LOOP`.
+/// - *Metrics name the loop*, and so do logs; the logs of its event handlers name controller and loop, as
+///   `CONTROLLER/LOOP`.
 /// - *[Prepare](Reconcile::prepare) runs after the sync and before the first key, with back-off, and keys wait for its
 ///   writes.*
 /// - *With a [barrier](Self::barrier), no key is taken while any write of the loop is pending.*
@@ -110,7 +111,7 @@ impl From<&Setting<Workers>> for LoopWorkers {
     }
 }
 
-/// What a loop takes from the context of its controller.
+/// The parts of its controller's context that a loop uses.
 pub(crate) struct LoopEnvironment {
     pub(crate) controller: &'static str,
     pub(crate) informers: Factory,
@@ -126,7 +127,7 @@ pub(crate) struct LoopEnvironment {
 /// Adds an event handler that enqueues into the queue of a target.
 type AddHandler<K> = Box<dyn FnOnce(&Target<K>) -> Result<(), LoopError> + Send>;
 
-/// Where event handlers enqueue, and the caches of the primary resource.
+/// The queue of the event handlers, and the caches of the primary resource.
 struct Target<K> {
     queue: Queue<K>,
     triggers: Arc<Triggers<K>>,
@@ -186,7 +187,7 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
         }
     }
 
-    /// Sets the rate limits of retries, where upstream's differ from the default. They apply to a queue that is created
+    /// Sets the rate limits of retries, if upstream's differ from the default. They apply to a queue that is created
     /// after this call.
     pub fn retry_limits(self, limits: RetryLimits) -> Self {
         Self { limits, ..self }
@@ -283,8 +284,7 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
 
     /// Reads a resource: a change enqueues the keys that `event_mapping` returns.
     ///
-    /// `event_mapping` runs on the task of the informer, for every change and under its lock, so it does no more than
-    /// to compute keys.
+    /// `event_mapping` runs on the task of the informer, for every change and under its lock, so it only computes keys.
     pub fn watches<V, I>(&mut self, event_mapping: impl Fn(&Change<V>) -> I + Send + 'static) -> Informer<V>
     where
         V: KnownView,
@@ -358,7 +358,7 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
         namespaces.into_iter().map(|namespace| read(self, ListOptions::namespace(namespace))).collect()
     }
 
-    /// Says that the loop writes a resource that it does not read. Those that it reads need no such declaration.
+    /// Declares that the loop writes a resource that it does not read. Resources that it reads need no declaration.
     ///
     /// No key waits for these writes. If any cache of the manager holds the resource, the loop does not start: it must
     /// read it as well.
@@ -367,7 +367,7 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
         self
     }
 
-    /// Says that the loop writes resources that it finds by discovery, whatever they are.
+    /// Declares that the loop writes any resource, such as resources that it finds by discovery.
     ///
     /// Keys wait for writes to the resources that the loop reads, and for no others.
     pub fn writes_anything(self) -> Self {
@@ -445,8 +445,8 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
 }
 
 impl ControlLoopBuilder {
-    /// The loop, whose `reconciler` is handed the object of each key from `objects`, which is what
-    /// [`primary`](Self::primary) or [`in_namespaces`](Self::in_namespaces) returned.
+    /// The loop, whose `reconciler` is handed the object of each key from `objects`, which [`primary`](Self::primary)
+    /// or [`in_namespaces`](Self::in_namespaces) has returned.
     pub fn reconcile_objects<V, S, R>(self, objects: S, reconciler: R) -> Loop
     where
         V: View,
@@ -456,8 +456,8 @@ impl ControlLoopBuilder {
         self.described(Box::new(OfObjects { objects, reconciler, view: PhantomData }))
     }
 
-    /// A loop that runs `work` every `period`, the first time at once, and never before the caches that it reads show the
-    /// writes of the run before.
+    /// A loop that runs `work` every `period`, the first time at once, and never before the caches that it reads show
+    /// the writes of the previous run.
     ///
     /// An error is logged, and `work` runs again after the next period.
     pub fn periodic<F>(self, period: Duration, work: F) -> Loop

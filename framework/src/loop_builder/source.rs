@@ -28,7 +28,7 @@ pub struct Source<V> {
 }
 
 impl<V: View> Source<V> {
-    /// All objects of any resource, such as one that is known at run time only.
+    /// All objects of any resource, such as a resource that is known at run time only.
     pub fn of(resource: Resource) -> Self {
         Self { resource, list_options: ListOptions::default(), resync: Resync::Never, view: PhantomData }
     }
@@ -41,7 +41,7 @@ impl<V: View> Source<V> {
         Self::of(V::RESOURCE)
     }
 
-    /// Only the objects that match: those of a namespace, or of a selector.
+    /// Only the objects that match, for example of one namespace or one selector.
     pub fn list_options(self, list_options: ListOptions) -> Self {
         Self { list_options, ..self }
     }
@@ -66,7 +66,7 @@ pub(super) enum Resync {
 }
 
 impl Resync {
-    /// The period, where that of the manager is `of_manager`.
+    /// Returns the resync period. `of_manager` is the period of the manager.
     pub(super) const fn period(self, of_manager: Duration) -> Option<Duration> {
         match self {
             Self::Never => None,

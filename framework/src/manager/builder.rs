@@ -65,7 +65,7 @@ impl ManagerBuilder {
         }
     }
 
-    /// Runs the controllers that `selection` enables. The default is `*`: those that are on by default.
+    /// Runs the controllers that `selection` enables. The default is `*`: all controllers that are on by default.
     pub fn selection(self, selection: Selection) -> Self {
         Self { selection, ..self }
     }
@@ -90,7 +90,7 @@ impl ManagerBuilder {
         Self { metrics, ..self }
     }
 
-    /// Derives delays, names and jitter from `seed`. The default is drawn from the clock and the process id, since
+    /// Derives delays, names and jitter from `seed`. The default is drawn from the clock and the process id, because
     /// replicas that start together must not draw the same delays.
     pub fn seed(self, seed: u64) -> Self {
         Self { seed: Some(seed), ..self }
@@ -114,7 +114,7 @@ impl ManagerBuilder {
     }
 
     /// Ends the manager when a controller fails: when its initialization or a loop of it fails or panics, or a reconcile
-    /// panics. By default what failed is tried again with back-off.
+    /// panics. By default the failed part is tried again with back-off.
     ///
     /// # Upstream
     /// A panic or a failed start of a controller ends the process.
@@ -122,7 +122,7 @@ impl ManagerBuilder {
         Self { ends_on_failure: ends, ..self }
     }
 
-    /// Hands these values to the controllers that look for them.
+    /// Passes these values to the controllers.
     pub fn extensions(self, extensions: Extensions) -> Self {
         Self { extensions, ..self }
     }
@@ -133,7 +133,7 @@ impl ManagerBuilder {
         self
     }
 
-    /// Shows of the metrics what `options` say. The default shows all that are not hidden.
+    /// Selects the metrics of a scrape by `options`. The default shows all metrics that are not hidden.
     pub fn exposition(self, options: ExpositionOptions) -> Self {
         Self { exposition: options, ..self }
     }

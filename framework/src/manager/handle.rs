@@ -18,7 +18,7 @@ use crate::metrics::Metrics;
 use crate::panics::{PanicLog, TaskPanics};
 use crate::supervise::{ControllerStatus, Controls, LoopState, Record};
 
-/// The handle of a manager: the state of its controllers, and what can be changed while it runs.
+/// The handle of a manager: reads the state of its controllers, and changes the manager while it runs.
 ///
 /// Made by [`Manager::handle`](crate::Manager::handle), before the manager runs. Cheap to clone; all clones are one
 /// handle. It does not keep the manager running, and shows stopped controllers after its end.
@@ -71,14 +71,14 @@ impl ManagerHandle {
         self.inner.records.iter().map(|record| record.status()).collect()
     }
 
-    /// The status of the controller of that name; absent where the registry has none.
+    /// The status of the controller of that name. `None` if the registry does not have it.
     #[must_use]
     pub fn controller(&self, name: &str) -> Option<ControllerStatus> {
         Some(self.record(name)?.status())
     }
 
-    /// The health of a controller: what its [health check](crate::Loops::health) says. A controller without one is
-    /// healthy, as is one that is not initialized. Absent where the registry has no controller of that name.
+    /// Runs the [health check](crate::Loops::health) of a controller. A controller without a health check is healthy,
+    /// and so is a controller that is not initialized. `None` if the registry has no controller of that name.
     ///
     /// # Errors
     /// The reason why it is unhealthy.
@@ -92,7 +92,7 @@ impl ManagerHandle {
     }
 
     /// The response of the [debug page](crate::Loops::debug) of a controller, to a request whose path is relative to
-    /// that page. Absent where the controller is not initialized or has no debug page.
+    /// that page. `None` if the controller is not initialized or has no debug page.
     #[must_use]
     pub fn debug(&self, name: &str, request: &http::Request<()>) -> Option<http::Response<String>> {
         let (_, page) = self.record(name)?.pages();
@@ -107,7 +107,7 @@ impl ManagerHandle {
     }
 
     /// Explains the keys of a controller that name `object`, one explanation for each of its loops: what they wait for, and
-    /// why they were reconciled. Empty while the controller is not initialized; absent where the registry has no
+    /// why they were reconciled. Empty while the controller is not initialized. `None` if the registry has no
     /// controller of that name.
     #[must_use]
     pub fn explain(&self, controller: &str, object: &ObjectKey) -> Option<Vec<KeyExplanation>> {
@@ -147,8 +147,8 @@ impl ManagerHandle {
 
     /// Waits until the start of the manager has reached `stage`.
     ///
-    /// A process that competes for a lease waits for [`Stage::Controllers`] first: by then the API server answers and says
-    /// what it serves.
+    /// A process that competes for a lease waits for [`Stage::Controllers`] first: by then the API server responds and
+    /// its resources are known.
     pub async fn reaches(&self, stage: Stage) {
         let mut reached = self.inner.stage.subscribe();
         // The sender lives as long as this handle.
@@ -157,10 +157,11 @@ impl ManagerHandle {
 
     /// Enables the controllers of `selection`, and disables all others, while the manager runs.
     ///
-    /// A controller that is added is initialized in its turn and runs. One that is taken away drains within
-    /// the [grace](crate::ManagerBuilder::grace) of the manager, and its event handlers end, as do informers that no other controller uses. Nothing changes
-    /// for all others. A controller that [needs](ControllerDescriptor::needs) more of objects than those that were enabled
-    /// at the start is not started: its state says so.
+    /// An added controller is initialized in its turn and runs. A removed controller drains within the
+    /// [grace](crate::ManagerBuilder::grace) of the manager, and its event handlers end, as do informers that no other
+    /// controller uses. Nothing changes for all other controllers. A controller that
+    /// [needs](ControllerDescriptor::needs) parts that no controller needed at the start is not started, and its state
+    /// gives this reason.
     pub fn select(&self, selection: Selection) {
         self.inner.controls.select(selection);
     }
@@ -180,7 +181,7 @@ impl ManagerHandle {
         self.stop_loops_of(|_| true, grace).await;
     }
 
-    /// As [`stop_loops`](Self::stop_loops), for the controllers whose canonical names `includes` returns true for.
+    /// As [`stop_loops`](Self::stop_loops), for the controllers for whose canonical names `includes` returns `true`.
     pub async fn stop_loops_of(&self, includes: impl Fn(&str) -> bool, grace: Duration) {
         self.inner.controls.stop_loops(includes, grace).await;
     }
@@ -190,14 +191,14 @@ impl ManagerHandle {
         self.start_loops_of(|_| true);
     }
 
-    /// As [`start_loops`](Self::start_loops), for the controllers whose canonical names `includes` returns true for.
+    /// As [`start_loops`](Self::start_loops), for the controllers for whose canonical names `includes` returns `true`.
     pub fn start_loops_of(&self, includes: impl Fn(&str) -> bool) {
         self.inner.controls.start_loops(includes);
     }
 
     /// The fence that all writes of the manager pass.
     ///
-    /// A manager that may have lost its lease closes it, and stops its loops then.
+    /// A manager that may have lost its lease closes the fence, and then stops its loops.
     #[must_use]
     pub fn fence(&self) -> &Fence {
         &self.inner.fence

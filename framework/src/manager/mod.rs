@@ -53,7 +53,7 @@ pub struct Manager {
     start_interval: Duration,
     /// The least resync period; the period is drawn once from [it, 2 × it).
     min_resync: Duration,
-    /// How long each stage may take to stop.
+    /// Time for which each stage may take to stop.
     grace: Duration,
     /// The failure that ends the manager.
     failures: FirstFailure,
@@ -61,12 +61,12 @@ pub struct Manager {
     journal: Arc<Journal>,
 }
 
-/// The two requests to stop; either will do.
+/// The two requests to stop. Either request stops the manager.
 #[derive(Debug, Clone, Default)]
 pub struct Stop {
     /// Drain: let running reconciles finish, then stop.
     pub drain: CancellationToken,
-    /// Stop at once.
+    /// Abort: stop without waiting for running reconciles.
     pub abort: CancellationToken,
 }
 
@@ -80,22 +80,22 @@ impl Stop {
     }
 }
 
-/// Why a manager could not start.
+/// The reason why a manager could not start, or ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ManagerError {
     /// The API server cannot be reached or used.
     #[error(transparent)]
     ApiServer(#[from] Unreachable),
-    /// The API server answers, but does not say what it serves.
+    /// The API server responds, but its resources cannot be discovered.
     #[error("cannot discover what the API server serves")]
     Discovery(#[source] ApiError),
     /// A controller failed, and failures [end the manager](ManagerBuilder::end_on_controller_failure).
     #[error("the controller {controller} failed in {what}: {reason}")]
     ControllerFailed {
-        /// Its canonical name.
+        /// Canonical name of the controller.
         controller: &'static str,
-        /// What of it failed.
+        /// The part of it that failed.
         what: String,
         /// The error, or the message of the panic.
         reason: String,
@@ -103,7 +103,7 @@ pub enum ManagerError {
 }
 
 impl ManagerError {
-    /// Whether a controller failed, and not the start of the manager.
+    /// Returns `true` if a controller failed, and not the start of the manager.
     #[must_use]
     pub const fn is_controller_failure(&self) -> bool {
         matches!(self, Self::ControllerFailed { .. })
@@ -116,7 +116,7 @@ impl From<ControllerFailure> for ManagerError {
     }
 }
 
-/// How long the API server has to answer at the start.
+/// Time for which the start waits for a response of the API server.
 ///
 /// # Upstream
 /// `WaitForAPIServer` in `k8s.io/controller-manager/app`.
@@ -134,7 +134,7 @@ impl Manager {
         &self.metrics
     }
 
-    /// The handle of this manager: its state, and what can be changed while it runs.
+    /// The handle of this manager, which reads its state and changes it while it runs.
     #[must_use]
     pub fn handle(&self) -> ManagerHandle {
         self.handle.clone()
@@ -146,10 +146,10 @@ impl Manager {
         &self.clients
     }
 
-    /// Checks that the API server answers and says what it serves, as the manager does first when it runs.
+    /// Checks that the API server responds and can be discovered, as the manager does first when it runs.
     ///
     /// # Errors
-    /// As [`run`](Self::run), where it does not.
+    /// As [`run`](Self::run), if the API server does not respond.
     pub async fn probe(&self) -> Result<(), ManagerError> {
         let manager = self.clients.client_for(ClientBuilder::MANAGER);
         wait_for_api_server(&manager, &self.server, API_SERVER_PATIENCE).await?;
@@ -159,9 +159,9 @@ impl Manager {
     /// Starts every stage, runs until `stop`, and stops every stage.
     ///
     /// # Errors
-    /// [`ManagerError::ApiServer`] where the API server does not answer or does not accept us; nothing has been
-    /// started then. [`ManagerError::ControllerFailed`] where a controller fails and the manager is to end then; otherwise
-    /// controllers that fail are tried again.
+    /// [`ManagerError::ApiServer`] if the API server does not respond or refuses access; nothing has been started then.
+    /// [`ManagerError::ControllerFailed`] if a controller fails and the manager is set to end then; otherwise failed
+    /// controllers are restarted.
     pub async fn run(self, stop: Stop) -> Result<(), ManagerError> {
         let handle = self.handle();
         let mut stages = Stages::new(handle.panics().clone());
@@ -202,7 +202,7 @@ impl Manager {
         enter(stages, Stage::Controllers);
         let turns = Turns::new(self.start_interval, rng.u64(..));
         self.start_controllers(stages, &shared, &turns).await;
-        // By then every controller has been initialized, or goes on in the background.
+        // By then every controller has been initialized, or initializes in the background.
         drop(turns.next().await);
 
         enter(stages, Stage::Informers);
@@ -222,8 +222,8 @@ impl Manager {
         Ok(())
     }
 
-    /// Starts a supervisor for each controller, in the order of groups and names. Those that are enabled have their
-    /// turns one after another.
+    /// Starts a supervisor for each controller, in the order of groups and names. Enabled controllers have their turns
+    /// one after another.
     async fn start_controllers(&self, stages: &mut Stages, shared: &Arc<SharedContext>, turns: &Turns) {
         let mut order: Vec<_> = self.registry.iter().collect();
         order.sort_by_key(|descriptor| (descriptor.start_group, descriptor.name));
@@ -306,7 +306,7 @@ async fn follow_discovery(informers: &Factory, discovery: &Discovery) {
     std::future::pending::<()>().await;
 }
 
-/// What the controllers that are enabled at the start need of views.
+/// Parts of views that the controllers enabled at the start need.
 fn needs(registry: &Registry, controls: &Controls, settings: &Effective) -> Needs {
     let is_on = |descriptor: &&ControllerDescriptor| {
         controls.enables(descriptor) && descriptor.required_gates.iter().all(|gate| settings.enabled(gate))

@@ -10,10 +10,10 @@ use tokio_util::sync::CancellationToken;
 use crate::panics::PanicLog;
 use crate::supervise::BACKOFF;
 
-/// A stage of the manager. They start in this order, each after the one before has started, and stop in reverse.
+/// A stage of the manager. Stages start in this order, each after the previous stage has started, and stop in reverse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// The API server answers. First, as a manager that cannot reach it should say so and not start anything.
+    /// The API server responds. This comes first: a manager that cannot reach it must report that and start nothing.
     ApiServer,
     /// Discovery and the sender of events. Before the controllers, which ask what the cluster serves.
     Context,
@@ -53,7 +53,6 @@ impl Stages {
         Self { current: None, tasks: BTreeMap::new(), panics }
     }
 
-    /// Enters `stage`.
     pub(super) fn enter(&mut self, stage: Stage) {
         debug_assert!(
             self.current.is_none_or(|current| current < stage),

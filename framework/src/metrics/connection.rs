@@ -9,7 +9,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// Whether the API server can be reached, and how many outages there were; read from the connection at each scrape.
+/// State of the connection to the API server and number of outages, read from the connection at each scrape.
 #[derive(Clone, Default)]
 pub(crate) struct ConnectionMetrics {
     reachable: Gauge,

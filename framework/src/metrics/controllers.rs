@@ -8,15 +8,14 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
-/// The label `manager`.
+/// Value of the label `manager`.
 const MANAGER: &str = "kube-controller-manager";
 
 type States = dyn Fn() -> Vec<(&'static str, bool)> + Send + Sync;
 
-/// Which controllers run, read at each scrape.
+/// The controllers that run, read at each scrape.
 struct RunningControllers(Box<States>);
 
-/// Registers the metric.
 pub(super) fn register(
     states: impl Fn() -> Vec<(&'static str, bool)> + Send + Sync + 'static,
     registry: &mut Registry,

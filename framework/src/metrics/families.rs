@@ -48,13 +48,13 @@ pub enum MetricError {
     /// Another metric has the name.
     #[error("the metric {name} is registered already, with another type or other labels: choose another name")]
     NameTaken {
-        /// The name.
+        /// The name that is registered already.
         name: &'static str,
     },
     /// The name of a counter does not end in `_total`.
     #[error("the counter {name} must be named as it is scraped, with the ending `_total`")]
     NoTotal {
-        /// The name.
+        /// The name of the counter.
         name: &'static str,
     },
 }
@@ -67,11 +67,11 @@ pub struct Labeled<M, const N: usize, C = fn() -> M> {
     family: Family<Labels<N>, M, C>,
 }
 
-/// Counters by labels.
+/// Counters for each combination of label values.
 pub type Counters<const N: usize> = Labeled<Counter, N>;
-/// Gauges of whole numbers by labels.
+/// Gauges of whole numbers for each combination of label values.
 pub type Gauges<const N: usize> = Labeled<Gauge, N>;
-/// Histograms by labels.
+/// Histograms for each combination of label values.
 pub type Histograms<const N: usize> = Labeled<Histogram, N, OfBuckets>;
 
 /// Makes histograms with these upper bounds.
@@ -122,7 +122,7 @@ impl<M: Clone, C: MetricConstructor<M>> Labeled<M, 0, C> {
     }
 }
 
-/// Upper bounds of a histogram: `count` of them, from `start` on, each `factor` times the one before.
+/// Upper bounds of a histogram: `count` of them, from `start` on, each `factor` times the previous bound.
 ///
 /// # Upstream
 /// `ExponentialBuckets` in `k8s.io/component-base/metrics`.
@@ -137,7 +137,7 @@ pub fn exponential_buckets(start: f64, factor: f64, count: u16) -> Vec<f64> {
 /// `DefBuckets` in `k8s.io/component-base/metrics`.
 pub const DEFAULT_BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
-/// What controllers registered, by name.
+/// The metrics that controllers registered, by name.
 pub(super) type ByName = HashMap<&'static str, Box<dyn Any + Send + Sync>>;
 
 /// Registration of the metrics of controllers.

@@ -53,7 +53,7 @@ pub struct Metrics {
     task_panics: family::Family<TaskLabels, Counter>,
     health: HealthMetrics,
     options: Mutex<ExpositionOptions>,
-    /// What controllers registered, by its type.
+    /// The metrics that controllers registered, by type.
     of_controllers: Mutex<HashMap<TypeId, Box<dyn Any + Send + Sync>>>,
     /// The metrics of controllers, by name.
     by_name: Mutex<ByName>,
@@ -132,8 +132,8 @@ impl Metrics {
 
     /// Registers the metrics of a controller, a type of its own, and returns them.
     ///
-    /// They are registered once: another call for the type, as by a controller that is initialized again, returns the
-    /// metrics of the first.
+    /// They are registered once: another call for the type, for example by a controller that is initialized again,
+    /// returns the metrics of the first call.
     pub fn register<M: Clone + Send + Sync + 'static>(&self, register: impl FnOnce(&mut Registry) -> M) -> M {
         let mut of_controllers = self.of_controllers.lock();
         let known = of_controllers.get(&TypeId::of::<M>()).and_then(|known| known.downcast_ref::<M>());
@@ -173,12 +173,12 @@ impl Metrics {
         });
     }
 
-    /// Sets what a scrape shows.
+    /// Sets the metrics that a scrape shows.
     pub fn set_exposition(&self, options: ExpositionOptions) {
         *self.options.lock() = options;
     }
 
-    /// What a scrape of `/metrics` returns: all metrics that the [options](ExpositionOptions) show, sorted by name.
+    /// Returns the body of `/metrics`: all metrics that the [options](ExpositionOptions) show, sorted by name.
     #[must_use]
     pub fn expose(&self, format: Format) -> Vec<u8> {
         let mut families = Family::read(&self.encode());
@@ -186,7 +186,7 @@ impl Metrics {
         exposition::write(&families, format)
     }
 
-    /// What a scrape of `/metrics/slis` returns: the results of the health checks.
+    /// Returns the body of `/metrics/slis`: the results of the health checks.
     #[must_use]
     pub fn expose_slis(&self, format: Format) -> Vec<u8> {
         exposition::write(&Family::read(&self.health.encode()), format)
@@ -205,14 +205,14 @@ impl Metrics {
         self.exec_plugins.refresh();
         let mut out = String::new();
         if text::encode(&mut out, &self.registry.lock()).is_err() {
-            // Writing to a string fails only where a metric of a plugin does.
+            // Writing to a string fails only if a metric of a plugin fails.
             out.clear();
             let _written = writeln!(out, "# a metric could not be written");
         }
         out
     }
 
-    /// Logs the longest wait of each queue at shutdown, as a scrape may have missed it.
+    /// Logs the longest wait of each queue at shutdown, because a scrape may have missed it.
     pub(crate) fn log_longest_waits(&self) {
         for (queue, waited) in self.queues.longest_waits() {
             tracing::info!(queue, longest_wait_seconds = waited.as_secs_f64(), "Longest wait of a key");

@@ -132,7 +132,7 @@ impl QueueMetrics {
 
 struct OneQueue {
     depth: Gauge,
-    /// How much of the depth is that of this queue: another one of the name may have followed it.
+    /// The share of this queue in the depth: another queue of the same name may have replaced it.
     ready: AtomicI64,
     adds: Counter,
     retries: Counter,

@@ -14,11 +14,10 @@ use prometheus_client::registry::Registry;
 #[derive(Debug)]
 struct BuildInfo;
 
-/// The version that is emulated, and the oldest one that a cluster may be rolled back to.
+/// The version that is emulated, and the oldest version that a cluster may be rolled back to.
 const EMULATED: &str = "1.36";
 const MIN_COMPATIBLE: &str = "1.35";
 
-/// Registers the metrics.
 pub(super) fn register(registry: &mut Registry) {
     registry.register_collector(Box::new(BuildInfo));
 }

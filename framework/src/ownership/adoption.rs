@@ -11,7 +11,7 @@ use super::error::{ClaimError, ObjectClaimError, StaleOwner};
 use super::owner::Owner;
 use crate::reconcile::Session;
 
-/// Adopts and releases objects, and returns those that the owner controls afterwards.
+/// Adopts and releases objects, and returns the objects that the owner controls afterwards.
 ///
 /// Before the first adoption, a live read checks that the owner exists and is not being deleted.
 ///
@@ -25,10 +25,10 @@ pub async fn adopt_and_release<V: KnownView>(
     adopt_and_release_for(session, const { &V::RESOURCE }, owner, claims).await
 }
 
-/// As [`adopt_and_release`]; an object that is adopted also gets `finalizer`, and one that is released loses it.
+/// As [`adopt_and_release`], but also adds `finalizer` to adopted objects and removes it from released ones.
 ///
 /// # Errors
-/// As those of [`adopt_and_release`].
+/// As [`adopt_and_release`].
 pub async fn adopt_and_release_with_finalizer<V: KnownView>(
     session: &Session,
     owner: Owner<'_>,
@@ -41,7 +41,7 @@ pub async fn adopt_and_release_with_finalizer<V: KnownView>(
 /// As [`adopt_and_release`], for objects of any resource of a built-in kind.
 ///
 /// # Errors
-/// As those of [`adopt_and_release`].
+/// As [`adopt_and_release`].
 pub async fn adopt_and_release_for<V: View>(
     session: &Session,
     resource: &Resource,
@@ -135,7 +135,7 @@ struct Body<M> {
     metadata: M,
 }
 
-// The order of the fields in both patches is that of upstream.
+// The order of the fields in both patches is upstream's.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Adoption<'a> {

@@ -19,7 +19,7 @@ pub enum Claim {
     Leave(LeaveReason),
 }
 
-/// Why an owner leaves an object.
+/// The reason why an owner leaves an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaveReason {
     /// Another owner controls it.
@@ -87,7 +87,7 @@ impl<V: View> Claims<V> {
                 Claim::Leave(_) => {}
             }
         }
-        // Caches list in no order; requests are sent in that of the names.
+        // Caches list in no order; requests are sent in the order of the names.
         for objects in [&mut claims.adopt, &mut claims.release] {
             objects.sort_unstable_by(|a, b| a.meta().key.cmp(&b.meta().key));
         }

@@ -35,13 +35,14 @@ impl<V: View> Dependents<V> {
         Self(informer.index("owner", |object: &V| [OwnerKey::of(object.meta())]))
     }
 
-    /// The objects whose controller reference has this uid, in whatever namespace and of whatever kind the reference is.
+    /// The objects whose controller reference has this uid, in any namespace and for an owner of any kind.
     #[must_use]
     pub fn controlled_by(&self, controller: &Uid) -> Vec<Arc<V>> {
         self.0.get(&OwnerKey::Controller(controller.clone()))
     }
 
-    /// Whether an object whose controller reference has this uid matches. `matches` does no more than to look at it.
+    /// Returns `true` if an object whose controller reference has this uid matches. `matches` must only read the
+    /// object.
     #[must_use]
     pub fn any_controlled_by(&self, controller: &Uid, matches: impl FnMut(&V) -> bool) -> bool {
         self.0.any(&OwnerKey::Controller(controller.clone()), matches)

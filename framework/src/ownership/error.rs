@@ -1,4 +1,4 @@
-//! Errors of claims.
+//! Errors of adopting and releasing objects.
 
 use jiff::Timestamp;
 use kcm_api::{ObjectKey, Resource, Uid};
@@ -6,7 +6,7 @@ use kcm_client::ApiError;
 
 use crate::reconcile::{Class, ReconcileError};
 
-/// The cached owner is not the one that the API server has.
+/// The owner in the cache differs from the owner in the API server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StaleOwner {
@@ -21,7 +21,7 @@ pub enum StaleOwner {
     /// The owner is being deleted.
     #[error("it has been deleted at {since}")]
     Terminating {
-        /// The deletion timestamp.
+        /// The deletion timestamp of the owner.
         since: Timestamp,
     },
 }
@@ -42,9 +42,9 @@ pub enum ObjectClaimError {
     /// The cached owner is stale, so that nothing was adopted.
     #[error("cannot adopt objects for {owner}")]
     StaleOwner {
-        /// The owner.
+        /// The owner that was checked.
         owner: ObjectKey,
-        /// What changed.
+        /// The difference from the cached owner.
         #[source]
         cause: StaleOwner,
     },

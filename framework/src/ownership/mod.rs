@@ -1,6 +1,6 @@
 //! Ownership by controller reference: which objects an owner controls, adopts and releases.
 //!
-//! An owner controls the objects whose controller reference names it, by kind, name and uid. One that selects its
+//! An owner controls the objects whose controller reference names it, by kind, name and uid. An owner that selects its
 //! dependents by labels also **adopts** orphans that it selects, and **releases** objects that it controls and does not
 //! select any more.
 //!
@@ -20,8 +20,8 @@
 //! - Nothing is adopted before a live read, in the same reconcile, showed that the owner exists and is not being deleted.
 //! - A terminating owner adopts and releases nothing, and a terminating object is not adopted.
 //! - Both patches carry the uid of the object, so that an object recreated under the same name is left alone. A
-//!   dependent that is gone is no error.
-//! - All claims are tried; if one fails, the whole is an error, as the set of claimed objects is unknown.
+//!   dependent that does not exist any more is no error.
+//! - All claims are tried; if one fails, the whole is an error, because the set of claimed objects is unknown.
 //!
 //! Dependents are adopted and released by strategic merge patches, which the API server takes for built-in kinds only.
 //! Owners may be of any kind.

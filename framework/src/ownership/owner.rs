@@ -5,19 +5,19 @@ use kcm_api::{KnownView, Meta, ObjectKey, OwnerReference, Resource};
 /// An object that controls others.
 #[derive(Debug, Clone, Copy)]
 pub struct Owner<'a> {
-    /// Its resource.
+    /// The resource of the owner.
     pub resource: &'a Resource,
-    /// Its metadata.
+    /// The metadata of the owner.
     pub meta: &'a Meta,
 }
 
 impl<'a> Owner<'a> {
-    /// The owner that an object of a kind known at compile time is.
+    /// Makes an owner of an object whose kind is known at compile time.
     pub fn of<V: KnownView>(owner: &'a V) -> Self {
         Self { resource: const { &V::RESOURCE }, meta: owner.meta() }
     }
 
-    /// Whether the controller reference of `dependent` refers to this object.
+    /// Returns `true` if the controller reference of `dependent` refers to this object.
     ///
     /// The uid must match, and so must kind and name, and the namespace unless the owner has none.
     #[must_use]
@@ -37,8 +37,8 @@ impl<'a> Owner<'a> {
     }
 }
 
-/// The key of the controller of an object, if that is of this resource. Whether it exists, and has the uid of the
-/// reference, is not known.
+/// The key of the controller of an object, if the controller is of this resource. The controller may not exist, or may
+/// have another uid than the reference.
 #[must_use]
 pub fn controller_key(resource: &Resource, dependent: &Meta) -> Option<ObjectKey> {
     let reference = dependent.controller().filter(|reference| *reference.kind == *resource.kind)?;

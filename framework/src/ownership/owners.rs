@@ -7,7 +7,7 @@ use kcm_informers::{Change, Informer};
 
 use super::owner::{Owner, controller_key};
 
-/// Lists owners. A `Vec` of them is one too, for tests.
+/// Lists owners. A `Vec` of owners implements it too, for tests.
 pub trait OwnerLister<V> {
     /// The owner of that name.
     fn get(&self, key: &ObjectKey) -> Option<Arc<V>>;
@@ -45,8 +45,8 @@ pub struct Owners<V, L = Informer<V>> {
 }
 
 impl<V: View, L: OwnerLister<V>> Owners<V, L> {
-    /// The owners of any resource. `selector` returns none for an owner that adopts nothing, as one whose selector is
-    /// not valid.
+    /// The owners of any resource. `selector` returns `None` for an owner that adopts nothing, such as an owner with an
+    /// invalid selector.
     pub const fn of(resource: Resource, lister: L, selector: fn(&V) -> Option<&Selector>) -> Self {
         Self { resource, lister, selector }
     }
@@ -81,7 +81,7 @@ impl<V: View, L: OwnerLister<V>> Owners<V, L> {
     /// The keys that a change of a dependent enqueues: the owner that controls it, before and after the change; for an
     /// orphan that is added, released or relabelled, all owners that select it.
     ///
-    /// A terminating object is not adopted, so that it enqueues no owner that selects it.
+    /// A terminating object is not adopted, so it enqueues no owner that selects it.
     pub fn keys<D: View>(&self, change: &Change<D>) -> Vec<ObjectKey> {
         let owners: Vec<Arc<V>> = match change {
             Change::Added(object) => self.after_change(object.meta(), true),

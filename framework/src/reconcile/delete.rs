@@ -3,9 +3,9 @@
 use kcm_api::{ResourceVersion, Uid};
 use kcm_client::{DeleteOptions, DeletionPropagation};
 
-/// How an object is deleted: what becomes of its dependents, and preconditions beside the uid.
+/// Options of a deletion: the propagation to dependents, and preconditions besides the uid.
 ///
-/// The uid is always a precondition, and is that of the object which the deletion names.
+/// The uid of the object is always a precondition.
 ///
 /// ```
 /// use kcm_framework::Delete;

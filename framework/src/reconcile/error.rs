@@ -19,8 +19,8 @@ pub struct ReconcileError {
 pub enum Class {
     /// The reconcile may succeed later: the key is requeued with back-off.
     Transient,
-    /// The API server, or a webhook that it calls, cannot serve the request now, and no event tells when it can again:
-    /// the key is requeued with a back-off of at most a second for the first minute, and a growing one after it.
+    /// The API server, or a webhook that it calls, cannot serve the request now, and no event announces when it can
+    /// again: the key is requeued with a back-off of at most a second for the first minute, and a growing one after it.
     Unavailable,
     /// The object has changed meanwhile: the key is requeued with back-off, and a single conflict is logged at debug
     /// level.
@@ -40,7 +40,7 @@ pub(super) enum Retry {
     BackOffWithin(Duration),
     /// After a fixed delay.
     After(Duration),
-    /// When something changes.
+    /// When a change enqueues the key.
     OnChange,
 }
 
@@ -59,10 +59,10 @@ impl Class {
         }
     }
 
-    /// Whether a failure of a key that had failed `before` times in a row is logged as a warning or an error.
+    /// Returns `true` if a failure of a key that had failed `before` times in a row is logged as a warning or an error.
     ///
-    /// A single conflict is normal; one that persists for seconds shows another writer of the same fields, or an object
-    /// that never appears in the cache.
+    /// A single conflict is normal. A conflict that persists for seconds shows another writer of the same fields, or an
+    /// object that never appears in the cache.
     pub(super) const fn is_logged(self, before: u32) -> bool {
         const PERSISTENT: u32 = 10;
         match self {
@@ -71,7 +71,7 @@ impl Class {
         }
     }
 
-    /// Whether the failure may be that of an unreachable API server, and not an answer of it.
+    /// Returns `true` if an unreachable API server may have caused the failure.
     pub(super) const fn may_be_outage(self) -> bool {
         match self {
             Self::Transient | Self::Unavailable => true,
@@ -108,7 +108,7 @@ impl ReconcileError {
         Self { class, source: source.into() }
     }
 
-    /// An error that no retry cures: the key is not requeued before something changes.
+    /// An error that no retry fixes: the key is not requeued before something changes.
     pub fn terminal(source: impl Into<BoxError>) -> Self {
         Self::new(Class::Terminal, source)
     }
@@ -124,8 +124,8 @@ impl From<&ApiError> for Class {
     /// Derives the class from the response.
     ///
     /// An object that is not found is a conflict: the cache is behind. No refusal of the API server is terminal: another
-    /// quota, limit range, policy or webhook may admit the same object later, and no event tells. Only an object that
-    /// cannot be serialized needs a change of its own.
+    /// quota, limit range, policy or webhook may admit the same object later, and no event announces that. Only an
+    /// object that cannot be serialized needs a change of its own.
     fn from(error: &ApiError) -> Self {
         match error.class() {
             ErrorClass::Unavailable => Self::Unavailable,

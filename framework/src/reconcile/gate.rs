@@ -1,4 +1,4 @@
-//! Writes that no key waits for, but whatever comes next.
+//! Writes that no key waits for, but the next run does.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::consistency::{Primary, Tracker};
 
 /// A gate that is closed while someone is inside, and until the caches show the writes that were made there.
 ///
-/// It is a queue of one key: what is true of the writes of a key is true of those made inside the gate.
+/// It is a queue of one key: the writes inside the gate are handled as the writes of a key.
 pub(crate) struct Gate {
     key: ObjectKey,
     queue: Queue<ObjectKey>,

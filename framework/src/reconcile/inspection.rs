@@ -1,4 +1,4 @@
-//! What operators see of a reconcile loop.
+//! The state of a reconcile loop, for operators.
 
 use kcm_api::{ObjectKey, Resource};
 use kcm_workqueue::{KeyStage, KeyStatus};
@@ -64,7 +64,7 @@ impl<K: QueueKey> Workers<K> {
         )
     }
 
-    /// What holds a key back that the queue may not know.
+    /// Returns the wait of a key that the queue may not know.
     fn held_back(&self, object: &ObjectKey) -> Option<WaitExplanation> {
         if !self.api.connection().is_reachable() {
             return Some(WaitExplanation::new("ApiServer", "the API server, which cannot be reached"));

@@ -105,7 +105,7 @@ where
     }
 }
 
-/// Leaves what a run wrote inside the gate, also where the run panics or is dropped.
+/// Leaves the writes of a run inside the gate, also if the run panics or is dropped.
 struct Writes<'a> {
     session: Arc<Session>,
     inside: Inside<'a>,

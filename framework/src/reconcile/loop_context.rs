@@ -1,4 +1,4 @@
-//! What the sessions of one loop share.
+//! The context that the sessions of one loop share.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::events::Recorder;
 use crate::explain::Journal;
 use crate::first_failure::FirstFailure;
 
-/// What the sessions of one loop share beside clients and caches.
+/// The context that the sessions of one loop share, besides clients and caches.
 #[derive(Clone)]
 pub(crate) struct LoopContext {
     /// The name of the loop.
@@ -21,22 +21,21 @@ pub(crate) struct LoopContext {
     pub(crate) writes: DeclaredWrites,
     /// The generator of names for new objects.
     pub(crate) names: NameGenerator,
-    /// The wall clock.
     pub(crate) clock: Arc<dyn Clock>,
     /// The recorder of the controller.
     pub(crate) recorder: Recorder,
-    /// Where the decisions about keys are kept.
+    /// The decisions about keys.
     pub(crate) journal: Arc<Journal>,
-    /// Where a panic is noted.
+    /// The record of panics.
     pub(crate) failures: FirstFailure,
 }
 
 /// The resources to which a loop writes.
 #[derive(Debug, Clone)]
 pub(crate) enum DeclaredWrites {
-    /// Any, as discovery shows them.
+    /// Any resource that discovery finds.
     Anything,
-    /// Those that it reads or says that it writes.
+    /// The resources that it reads or declares to write.
     Only(BTreeSet<Resource>),
 }
 

@@ -11,7 +11,7 @@ use super::{Reconcile, ReconcileError, Session};
 
 /// A reconciler whose keys name the objects of one cache: it is handed the cached object.
 ///
-/// What [`Reconcile`] guarantees holds here as well.
+/// The guarantees of [`Reconcile`] hold here as well.
 #[async_trait]
 pub trait ReconcileObject<V: View>: Send + Sync + 'static {
     /// Reconciles one object: reads the caches, decides, and writes through `session`.

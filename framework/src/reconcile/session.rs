@@ -19,10 +19,11 @@ use crate::explain::{self, Notes, Seen};
 /// [`consistency`](crate::consistency).
 ///
 /// # Guarantees
-/// A write that is answered 429 or 5xx is repeated as its [`ApiClient`] says. An idempotent write whose connection broke
-/// is repeated too, at once and twice more within half a second: a creation under a name chosen here, an update with a
-/// resource version, a deletion with preconditions. A JSON patch and a deletion without preconditions are not. A
-/// repeated creation that finds an object of its name compares it with what was sent: see [`create`](Self::create).
+/// A write whose response is 429 or 5xx is repeated as [`ApiClient`] describes. An idempotent write whose connection
+/// broke is repeated too, at once and twice more within half a second: a creation under a name chosen here, an update
+/// with a resource version, a deletion with preconditions. A JSON patch and a deletion without preconditions are not
+/// repeated. A repeated creation that finds an object of its name compares it with what was sent: see
+/// [`create`](Self::create).
 ///
 /// A write to a resource that the loop neither reads nor declares to write is not sent and fails: its key would not wait
 /// for it.
@@ -46,7 +47,7 @@ pub struct Session {
     pending_writes: Mutex<Vec<PendingWrite>>,
     /// The time at which the key is reconciled again whatever happens.
     requeue_at: Mutex<Option<Instant>>,
-    /// What is explained of this reconcile.
+    /// Notes that explain this reconcile.
     notes: Notes,
 }
 
@@ -79,7 +80,7 @@ impl Session {
         self.object = object;
     }
 
-    /// The object that the key names, as the cache shows it now; `None` where the loop has no such cache.
+    /// The object that the key names, as the cache shows it now. `None` if the loop has no such cache.
     pub(super) fn seen(&self) -> Option<Seen> {
         let (cache, key) = self.object.as_ref()?;
         Some(match self.caches[*cache].object_state(key) {
@@ -94,7 +95,7 @@ impl Session {
         &self.notes
     }
 
-    /// What the sessions of the loop share.
+    /// The context that the sessions of the loop share.
     pub(super) fn context(&self) -> &LoopContext {
         &self.context
     }
@@ -108,9 +109,9 @@ impl Session {
     /// Reconciles the key again after `delay` at the latest, even if nothing changes.
     ///
     /// # Guarantees
-    /// The earliest of several calls counts. It counts whatever the reconcile returns, and also after a panic. So call it
-    /// as soon as the time is known, before the first write: a write that fails does not lose it. After a failure, a time
-    /// that is past is ignored, because the back-off of the key runs already.
+    /// The earliest of several calls counts. It counts for every result of the reconcile, and also after a panic. So
+    /// call it as soon as the time is known, before the first write: a write that fails does not lose it. After a
+    /// failure, a time in the past is ignored, because the back-off of the key runs already.
     pub fn requeue_after(&self, delay: Duration) {
         // A time beyond the range of the clock is no time at which anything happens.
         let Some(at) = Instant::now().checked_add(delay) else { return };
@@ -145,9 +146,9 @@ impl Session {
 
     /// The uid of the object for which this session wrote.
     ///
-    /// The reconcile read this object or an earlier one of that name, never a later one, as it reads before it writes.
-    /// So its writes are never attributed to an earlier object; at worst a recreated object waits for writes of the
-    /// earlier one.
+    /// The reconcile read this object or an earlier one of that name, never a later one, because it reads before it
+    /// writes. So its writes are never attributed to an earlier object; at worst a recreated object waits for writes of
+    /// the earlier one.
     pub(crate) fn acted_for(&self) -> Option<&Uid> {
         self.acts_for.get()?.as_ref()
     }
@@ -245,7 +246,7 @@ impl Write<'_> {
 
     pub(super) fn deleted(self, answer: Result<Deleted, ApiError>) -> Result<Deleted, ApiError> {
         self.note(answer.as_ref().err());
-        // An object that a repetition finds gone was deleted by an earlier attempt, and caches may still show it.
+        // If a repetition does not find the object, an earlier attempt has deleted it, and caches may still show it.
         let is_ours = match &answer {
             Ok(Deleted::Accepted) => true,
             Ok(Deleted::Gone) => self.attempts.was_lost(),
@@ -285,8 +286,8 @@ impl Write<'_> {
         })
     }
 
-    /// Whether the cache shows the write. Where list options select by other fields than name and namespace, that is known
-    /// of objects only that the cache holds already.
+    /// Returns `true` if the cache will show the write. If list options select by other fields than name and namespace,
+    /// this is known only for objects that the cache holds already.
     fn is_covered(&self, cache: CacheIndex, object: &ObjectKey, written: &Written) -> bool {
         let cache = &self.session.caches[cache];
         // Nearly every cache holds all objects; only for others the response is decoded again.

@@ -17,7 +17,7 @@ use super::delete::Delete;
 use crate::events::{Event, EventText, EventType, ObjectReference, Recorder};
 
 impl Session {
-    /// The current time, for what is written into the API and compared with it.
+    /// The current wall time, for times that are written to the API or compared with them.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.context().clock.now()
@@ -25,7 +25,7 @@ impl Session {
 
     /// Reconciles the key again at a time at the latest, at once if that is past; `None` sets no time.
     ///
-    /// See [`requeue_after`](Self::requeue_after) for what is guaranteed.
+    /// See [`requeue_after`](Self::requeue_after) for the guarantees.
     pub fn requeue_by(&self, at: impl Into<Option<Timestamp>>) {
         if let Some(at) = at.into() {
             self.requeue_after(Duration::try_from(at.duration_since(self.now())).unwrap_or(Duration::ZERO));
@@ -66,7 +66,7 @@ impl Session {
         self.of(const { &V::RESOURCE }).update_status(&object.meta().key, payload(document)).await
     }
 
-    /// Patches `object`.
+    /// Patches `object` with a patch of any type.
     pub async fn patch<V: KnownView>(&self, object: &V, patch: Patch) -> Result<Written, ApiError> {
         self.of(const { &V::RESOURCE }).patch(&object.meta().key, patch).await
     }
@@ -154,8 +154,8 @@ impl Session {
 
     /// Records an event about an object of any resource.
     ///
-    /// A warning while the [fence](crate::client::Fence) is closed is not recorded: what fails is that this manager may not
-    /// write, and another does its work.
+    /// A warning while the [fence](crate::client::Fence) is closed is not recorded: this manager may not write, and
+    /// another manager does its work.
     pub fn record_for(&self, resource: &Resource, object: &Meta, event: &impl Event) {
         let EventText { type_, reason, message } = event.text();
         self.notes().recorded(&reason, &message);
@@ -165,8 +165,8 @@ impl Session {
         self.recorder().event(&ObjectReference::of(resource, object), type_, &*reason, message);
     }
 
-    /// Says in a sentence what this reconcile decides and why, for people who ask for an
-    /// [explanation](crate::explain) of the key: "creates 2 pods: 5 are wanted and 3 are active".
+    /// Records in a sentence the decision of this reconcile and its reason, for the [explanation](crate::explain) of
+    /// the key: "creates 2 pods: 5 are wanted and 3 are active".
     ///
     /// Writes, events and errors are noted without it. `decision` is called only if the key is explained.
     pub fn explain<D: Into<Cow<'static, str>>>(&self, decision: impl FnOnce() -> D) {

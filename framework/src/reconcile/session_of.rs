@@ -12,9 +12,9 @@ use super::session::Session;
 use crate::consistency::list_objects;
 use crate::reconcile::delete::Delete;
 
-/// The verbs of a [`Session`] for one resource, such as one that was found by discovery.
+/// The verbs of a [`Session`] for one resource, such as a resource found by discovery.
 ///
-/// The session's own verbs take an object of a known kind. What they guarantee holds here as well.
+/// The session's own verbs take an object of a known kind. Their guarantees hold here as well.
 #[derive(Clone, Copy)]
 pub struct SessionOf<'a> {
     session: &'a Session,
@@ -230,11 +230,11 @@ fn with_uid(mut changes: Value, object: &Meta) -> Value {
     changes
 }
 
-/// Whose the object is that has the name of a created one.
+/// Creator of the object that has the name of a new object.
 enum Taken {
-    /// The one that was sent.
+    /// The object that was sent; an earlier attempt has created it.
     ByThis(Written),
-    /// Another object.
+    /// It is another object.
     ByAnother,
     /// It is not known.
     Unclear,

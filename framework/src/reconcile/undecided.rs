@@ -4,7 +4,7 @@ use kcm_informers::Connection;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// Keys that wait for the verdict of a probe: only where the API server was reachable did their reconcile fail.
+/// Keys that wait for the verdict of a probe. Their reconcile counts as failed only if the API server was reachable.
 pub(super) struct Undecided<T> {
     connection: Connection,
     waiting: Mutex<Vec<Waiting<T>>>,
@@ -13,7 +13,7 @@ pub(super) struct Undecided<T> {
 
 struct Waiting<T> {
     item: T,
-    /// How many outages there were when its reconcile began, so that one that has begun and ended since is not missed.
+    /// Number of outages when its reconcile began, so that an outage that has begun and ended since is not missed.
     outages: u64,
 }
 

@@ -44,7 +44,7 @@ impl<K: QueueKey> UndecodableGuard<K> {
         })
     }
 
-    /// Whether `key` must not be reconciled now. It is logged once.
+    /// Returns `true` if `key` must not be reconciled now. Each such key is logged once.
     pub(super) fn holds(&self, key: &K) -> bool {
         let Some((cache, object)) = self.undecodable(key) else {
             self.held.lock().remove(key);
@@ -65,7 +65,7 @@ impl<K: QueueKey> UndecodableGuard<K> {
         true
     }
 
-    /// Why a key that matches is held back; `None` where none is.
+    /// Returns the reason why a key that matches is held back, or `None` if no such key is held back.
     pub(super) fn reason(&self, matches: impl Fn(&K) -> bool) -> Option<String> {
         let key = self.held.lock().keys().find(|key| matches(key)).cloned()?;
         let (cache, object) = self.undecodable(&key)?;

@@ -111,7 +111,7 @@ pub(super) struct Workers<K: QueueKey> {
     pub(super) tracker: Arc<Tracker<K>>,
     pub(super) guard: Arc<UndecodableGuard<K>>,
     pub(super) primary: Primary,
-    /// Closed while any write of the loop is pending, where the loop has a barrier.
+    /// Closed while any write of the loop is pending. `None` for a loop without a barrier.
     gate: Option<Gate>,
 }
 
@@ -159,7 +159,7 @@ impl<K: QueueKey> Workers<K> {
         }
     }
 
-    /// Waits until no write of the loop is pending, where the loop has a barrier.
+    /// Waits until no write of the loop is pending, if the loop has a barrier.
     async fn enter_gate(&self) -> Option<Inside<'_>> {
         match &self.gate {
             Some(gate) => Some(gate.enter().await),
@@ -273,8 +273,7 @@ impl<K: QueueKey> Workers<K> {
         }
     }
 
-    /// Requeues the undecided keys: those that failed in an outage without back-off, and the others with it; never
-    /// returns.
+    /// Requeues the undecided keys: without back-off if they failed in an outage, else with back-off. Never returns.
     async fn decide(&self) {
         self.undecided
             .decide(|(key, class), was_reachable| {
@@ -302,7 +301,7 @@ struct Processing<'a, K: QueueKey> {
     shared: &'a Workers<K>,
     key: K,
     session: Session,
-    /// The barrier, where the loop has one: it opens when the caches show the writes of this key.
+    /// The barrier, if the loop has one. It opens when the caches show the writes of this key.
     inside: Option<Inside<'a>>,
     is_handled: bool,
 }

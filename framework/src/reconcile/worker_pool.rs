@@ -11,8 +11,8 @@ use crate::live_settings::WorkerCount;
 /// Runs as many workers as `count` says, until all of them have ended: each does when its token is cancelled, which
 /// follows `cancel`, or by itself.
 ///
-/// Where the number grows, more workers start at once. Where it shrinks, surplus workers end after the key that they
-/// process, and no key is aborted.
+/// If the number grows, more workers start at once. If it shrinks, surplus workers end after the key that they process,
+/// and no key is aborted.
 ///
 /// # Errors
 /// As soon as a worker panics outside of a reconcile.
@@ -54,8 +54,8 @@ where
     }
 }
 
-/// The numbers of the workers to start: those below `wanted` that do not work. One that is ending still works, so that
-/// there are never more workers at once than were ever wanted.
+/// The numbers of the workers to start: the numbers below `wanted` without a worker. A worker that is ending still
+/// counts, so that there are never more workers at once than were ever wanted.
 fn missing<T>(workers: &BTreeMap<usize, T>, wanted: usize) -> Vec<usize> {
     (0..wanted).filter(|number| !workers.contains_key(number)).collect()
 }

@@ -1,4 +1,4 @@
-//! What operators ask of all controllers while the manager runs.
+//! The requests of operators to all controllers while the manager runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub(crate) struct Controls {
     stopped: watch::Sender<BTreeMap<&'static str, Duration>>,
     /// The controllers that run their loops.
     active: watch::Sender<BTreeSet<&'static str>>,
-    /// How long running reconciles may take to finish when a controller stops by itself.
+    /// Time for which running reconciles may finish when a controller stops by itself.
     grace: Duration,
 }
 
@@ -52,7 +52,7 @@ impl Controls {
         wait(&self.active, |active| !active.iter().any(|controller| includes(controller))).await;
     }
 
-    /// Whether the selection enables that controller.
+    /// Returns `true` if the selection enables that controller.
     pub(crate) fn enables(&self, controller: &ControllerDescriptor) -> bool {
         self.selection.borrow().enables(controller)
     }

@@ -1,4 +1,4 @@
-//! One loop of a controller: it waits for its caches, runs, and is started again where it fails.
+//! One loop of a controller: it waits for its caches, runs, and is started again if it fails.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

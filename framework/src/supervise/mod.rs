@@ -1,4 +1,4 @@
-//! Supervision of controllers: each is initialized, run, restarted with back-off where it fails, and stopped.
+//! Supervision of controllers: each is initialized, run, restarted with back-off if it fails, and stopped.
 //!
 //! ```text
 //!           selected            Ok(loops)           caches synced
@@ -12,15 +12,16 @@
 //!
 //! # Guarantees
 //!
-//! - *An `InitFunc` that hangs costs itself only.* The next controller starts after [`INIT_PATIENCE`]; the slow one goes
-//!   on in the background. It is not started again, as an initialization that always takes longer would never end.
+//! - *An `InitFunc` that hangs costs itself only.* The next controller starts after [`INIT_PATIENCE`]; the slow one
+//!   continues in the background. It is not started again, because an initialization that always takes longer would
+//!   never end.
 //! - *A controller whose resources are not served is initialized when they are.* An `InitFunc` that returns no
 //!   loops is called again after each change of the served resources.
 //! - *A controller stops while a resource that it reads is not served.* Its loops drain, its event handlers and unused
 //!   informers go, and its `InitFunc` is called again.
-//! - *A controller that is taken away drains and leaves nothing behind*, and one that is added starts as at the start of
-//!   the manager.
-//! - *Loops stop and start again while informers stay*, all or those of some controllers.
+//! - *A controller that is taken away drains and leaves nothing behind*, and an added controller starts as at the start
+//!   of the manager.
+//! - *Loops stop and start again while informers stay*, all loops or the loops of some controllers.
 //! - *A loop that makes no progress while it has keys is stalled*: after [`STALLED_AFTER`](crate::STALLED_AFTER), log,
 //!   metrics and the handle of the manager show the key and for how long.
 //! - *An `InitFunc` that fails is tried again while its siblings run*, with back-off. A panic is a failure.
@@ -62,7 +63,7 @@ pub(crate) use self::turns::{Turn, Turns, jittered};
 use crate::control_loop::Loop;
 use crate::controller::{ControllerContext, ControllerDescriptor, Loops, SharedContext};
 
-/// How long the initialization of a controller holds up the start of the next one.
+/// Time for which the initialization of a controller delays the start of the next controller.
 pub const INIT_PATIENCE: Duration = Duration::from_secs(10);
 
 type Initialized = Result<Loops, BoxError>;

@@ -157,7 +157,7 @@ impl Record {
         noted.loops.iter().filter_map(|one| Some((one.state.state, Arc::clone(one.inspect.as_ref()?)))).collect()
     }
 
-    /// Whether the controller runs; `None` unless it has been started.
+    /// Returns `true` if the controller runs, and `None` unless it has been started.
     pub(crate) fn runs(&self) -> Option<bool> {
         match self.noted.lock().overall().0 {
             ControllerState::Running | ControllerState::WaitingForCaches => Some(true),
@@ -186,7 +186,7 @@ impl Record {
 }
 
 impl Noted {
-    /// The state of the controller: where its loops run, the worst of theirs.
+    /// The state of the controller; if its loops run, the worst of their states.
     fn overall(&self) -> (ControllerState, Instant) {
         if self.state.state != ControllerState::Running {
             return (self.state.state.clone(), self.state.since);

@@ -1,4 +1,4 @@
-//! What restarts have in common: the back-off, and how a failure is reported.
+//! Common parts of restarts: the back-off, and the report of a failure.
 
 use std::any::Any;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::first_failure::FirstFailure;
 pub(crate) const BACKOFF: Backoff =
     Backoff::new(Duration::from_secs(1), Duration::from_mins(1), Duration::from_mins(2));
 
-/// How long the loops of a controller have to finish what they are doing, and each stage of the manager to end.
+/// Time for which the loops of a controller, and each stage of the manager, may finish their work.
 ///
 /// # Upstream
 /// The default of `--controller-shutdown-timeout`.
@@ -24,7 +24,7 @@ pub(super) async fn pause(cancel: &CancellationToken, delay: Duration) -> bool {
     cancel.run_until_cancelled(tokio::time::sleep(delay)).await.is_some()
 }
 
-/// Logs a failure, and notes it where it ends the manager.
+/// Logs a failure, and records it if it ends the manager.
 pub(super) fn report(
     failures: &FirstFailure,
     controller: &'static str,

@@ -1,4 +1,4 @@
-//! When a resource disappears.
+//! Detects that a resource has disappeared.
 
 use kcm_api::Resource;
 
@@ -6,7 +6,7 @@ use crate::discovery::Discovery;
 
 /// Waits until one of these resources, having been served, is not served any more.
 ///
-/// A resource that has not been served yet is waited for by its informer, and is none that disappears.
+/// A resource that has not been served yet cannot disappear; its informer waits for it.
 pub(super) async fn disappeared(discovery: &Discovery, resources: Vec<Resource>) -> Resource {
     let mut changes = discovery.changes();
     let is_served = |resource: &Resource| discovery.is_available(resource);

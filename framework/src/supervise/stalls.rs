@@ -10,7 +10,7 @@ use crate::control_loop::Loop;
 use crate::controller::ControllerContext;
 use crate::progress::{STALLED_AFTER, Stall};
 
-/// How often loops are looked at.
+/// Period between two checks of all loops.
 const PERIOD: Duration = Duration::from_secs(10);
 
 /// Looks for a stall of the loop at that place of the record, for ever, and notes and logs what it finds.
@@ -53,7 +53,7 @@ pub(super) async fn watch(context: &ControllerContext, record: &Record, at: usiz
     }
 }
 
-/// Whether a stall is another than the one that was reported, or has lasted twice as long since.
+/// Returns `true` if a stall differs from the reported stall, or has lasted twice as long since.
 fn is_worth_a_report(reported: Option<&(String, Duration)>, key: &str, duration: Duration) -> bool {
     reported.is_none_or(|(known, at)| known != key || duration >= *at * 2)
 }

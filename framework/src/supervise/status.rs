@@ -16,7 +16,7 @@ pub enum ControllerState {
     Disabled(String),
     /// It waits for its turn: controllers are initialized one after another.
     Pending,
-    /// Its `InitFunc` runs.
+    /// Its `InitFunc` is running now.
     Initializing,
     /// The cluster does not serve what it needs. It is initialized again when the served resources change.
     Skipped,
@@ -24,7 +24,7 @@ pub enum ControllerState {
     Initialized,
     /// Loops of it wait for their caches to sync.
     WaitingForCaches,
-    /// Its loops run.
+    /// Its loops are running now.
     Running,
     /// Its `InitFunc` or a loop has failed, and is started again after a back-off.
     Restarting,
@@ -38,13 +38,13 @@ pub enum ControllerState {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ControllerStatus {
-    /// Its canonical name.
+    /// Canonical name of the controller.
     pub name: &'static str,
-    /// Its state; that of its loops, once they run.
+    /// State of the controller; once its loops run, the state of the loops.
     pub state: ControllerState,
-    /// How long it has been in that state.
+    /// Time for which it has been in that state.
     pub state_for: Duration,
-    /// How often its `InitFunc` or a loop has failed or panicked.
+    /// Number of failures and panics of its `InitFunc` and its loops.
     pub failures: u64,
     /// The last of these errors, kept after recovery.
     pub last_error: Option<String>,
@@ -60,7 +60,7 @@ pub enum LoopState {
     Stopped,
     /// It waits for its caches to sync.
     WaitingForCaches,
-    /// It runs.
+    /// The loop is running now.
     Running,
     /// It has failed or panicked, and is started again after a back-off.
     Restarting,
@@ -72,13 +72,13 @@ pub enum LoopState {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LoopStatus {
-    /// Its name.
+    /// Name of the loop.
     pub name: &'static str,
-    /// Its state.
+    /// State of the loop.
     pub state: LoopState,
-    /// How long it has been in that state.
+    /// Time for which it has been in that state.
     pub state_for: Duration,
-    /// How often it has failed or panicked.
+    /// Number of failures and panics of the loop.
     pub failures: u64,
     /// The last of these errors, kept after recovery.
     pub last_error: Option<String>,
@@ -108,8 +108,8 @@ impl ControllerState {
 }
 
 impl ControllerStatus {
-    /// What keeps the controller from doing its work, as a sentence for operators; `None` where nothing does, and where it
-    /// does not run because it was not asked to.
+    /// Returns the problem that keeps the controller from its work, as a sentence for operators. `None` if it has no
+    /// problem, or is not supposed to run.
     #[must_use]
     pub fn problem(&self) -> Option<String> {
         let seconds = self.state_for.as_secs();

@@ -1,5 +1,4 @@
-//! What an answer of the API server means for its write: what is repeated, what holds the key, and when it is tried
-//! again.
+//! The meaning of a response of the API server for its write: the repetition, the hold of the key, and the next try.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +28,7 @@ fn failed_webhook() -> Status {
     Status::new(500, "InternalError", message)
 }
 
-/// What the page of `consistency` promises is what tests here are named after.
+/// The tests here are named after the sentences of the page of `consistency`.
 #[test]
 fn every_sentence_of_the_page_has_a_test() {
     let page: String = include_str!("../../src/consistency/mod.rs")
@@ -214,7 +213,7 @@ async fn a_creation_whose_name_the_server_chooses_stays_in_doubt_after_a_repeate
     }
 }
 
-/// What a reconcile writes.
+/// A write of a reconcile.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Change {
     Create,

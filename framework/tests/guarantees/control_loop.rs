@@ -1,4 +1,4 @@
-//! What follows from the description of a loop: which changes enqueue which keys, when, and under which name.
+//! The effects of the description of a loop: which changes enqueue which keys, when, and under which name.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ type Part = PartialObjectMeta;
 struct Log(Arc<Mutex<Vec<(ObjectKey, Instant)>>>);
 
 impl Log {
-    /// The names of the keys since the last call, sorted, where no order is promised.
+    /// Returns the names of the keys since the last call, sorted, because no order is promised.
     fn take_sorted(&self) -> Vec<String> {
         let mut names = self.take();
         names.sort();
@@ -41,7 +41,7 @@ impl Log {
     }
 }
 
-/// Logs each key; a key that is named `fails` fails, and one that is named `slow` takes a second.
+/// Logs each key. The key `fails` fails, and the key `slow` takes a second.
 #[async_trait]
 impl Reconcile for Log {
     async fn reconcile(&self, key: &ObjectKey, _session: &Session) -> Result<(), ReconcileError> {

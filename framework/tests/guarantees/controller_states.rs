@@ -1,4 +1,4 @@
-//! What the handle of a manager shows of its controllers and tasks.
+//! The states of controllers and tasks in the handle of a manager.
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a loop says about its writes: what it may write, what it waits for, and what comes before the first key.
+//! The declarations of a loop about its writes: the allowed writes, the waits, and the work before the first key.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::support::{PARTS, SETS, Setup, Started, descriptor, key, part, sandbox
 
 const OTHERS: Resource = Resource::namespaced("example.com", "v1", "others", "Other");
 
-/// What happened, and when.
+/// Events and their times.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<(String, Instant)>>>);
 

@@ -1,4 +1,4 @@
-//! When controllers are initialized, and what one that cannot be costs the others.
+//! The time at which controllers are initialized, and the effect of a controller that cannot be initialized on others.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::support::{Initialized, PARTS, SETS, Setup, descriptor, part, sandbox, seconds, settle, until};
 
-/// What happened, and when.
+/// Events and their times.
 type Log = Arc<Mutex<Vec<(String, Instant)>>>;
 
 fn note(log: &Log, what: impl Into<String>) {
@@ -97,7 +97,7 @@ async fn a_controller_whose_resources_are_not_served_is_initialized_when_they_ar
     assert_eq!(names(&known), ["asked", "asked", "runs"]);
 }
 
-/// A controller that notes its changes of parts, and reads sets where `reads_sets`.
+/// A controller that logs its changes of parts, and reads sets if `reads_sets`.
 fn parts_controller(context: &ControllerContext, log: &Log, reads_sets: bool) -> Loops {
     let informers = context.informers();
     let parts = informers.informer_for::<PartialObjectMeta>(PARTS, ListOptions::default());

@@ -15,7 +15,7 @@ use crate::support::{Options, PARTS, Turn, World, key, part, sandbox, seconds, s
 /// A write is given 30 s by the API server and 4 s for the way.
 const DEADLINE: Duration = Duration::from_secs(34);
 
-/// How often a write is sent whose connection breaks each time, and how long that of the last counts.
+/// Number of attempts of a write whose connection breaks each time, and the deadline of the last attempt.
 const ATTEMPTS: usize = 4;
 const LAST_DEADLINE: Duration = DEADLINE.saturating_add(Duration::from_millis(500));
 
@@ -150,7 +150,7 @@ async fn a_look_before_the_deadline_says_nothing_of_a_lost_answer() {
     assert_eq!(world.live_checks().len(), 2);
 }
 
-/// What a reconcile does to part `p` of set `a`.
+/// A write of a reconcile to part `p` of set `a`.
 #[derive(Clone, Copy, Debug)]
 enum Change {
     Put,

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use crate::support::{Initialized, PARTS, SETS, Setup, World, descriptor, key, part, sandbox, seconds, settle, until};
 
-/// What happened, and when.
+/// Events and their times.
 type Log = Arc<Mutex<Vec<(String, Instant)>>>;
 
 fn note(log: &Log, what: &str) {
@@ -29,7 +29,7 @@ fn names(log: &Log) -> Vec<String> {
     log.lock().iter().map(|(what, _)| what.clone()).collect()
 }
 
-/// How many lists and watches the API server has seen.
+/// Number of lists and watches that the API server has seen.
 fn reads(sandbox: &Sandbox) -> usize {
     let targets = sandbox.requests().into_iter().filter_map(|request| request.target);
     targets.filter(|target| matches!(target.verb, Verb::List | Verb::Watch)).count()

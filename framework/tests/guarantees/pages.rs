@@ -1,4 +1,4 @@
-//! What the pages of the crate promise is what tests are named after.
+//! Tests are named after the guarantees on the pages of the crate.
 
 /// Pages whose guarantees are sentences in italics.
 const PAGES: [(&str, &str); 3] = [

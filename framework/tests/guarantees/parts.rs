@@ -1,4 +1,4 @@
-//! Parts of views: decoded where an enabled controller needs them, and read only by those that say so.
+//! Parts of views: decoded if an enabled controller needs them, and read only by controllers that declare the need.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ async fn cached(sandbox: &Sandbox, setup: Setup) -> Arc<Pod> {
     Arc::clone(&pods[0])
 }
 
-/// The claims of the pod, where its volumes are decoded.
+/// The claims of the pod, if its volumes are decoded.
 fn claims(pod: &Pod) -> Vec<String> {
     let volumes = [Need::part::<PodVolumes>()].into_iter().collect::<Needs>().reader::<PodVolumes>().unwrap().of(pod);
     volumes.volumes.iter().filter_map(|volume| volume.claim_name.as_deref()).map(str::to_owned).collect()

@@ -16,7 +16,7 @@ const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// What a reconcile does to part `p` of set `a`.
+/// A write of a reconcile to part `p` of set `a`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Change {
     Put,

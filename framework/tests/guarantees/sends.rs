@@ -1,4 +1,4 @@
-//! What the manager runs can move between threads. Only compiled.
+//! The futures that the manager runs can move between threads. Only compiled.
 
 use kcm_api::{ObjectKey, Uid};
 use kcm_framework::client::{ApiClient, ClientBuilder, Patch, Payload};

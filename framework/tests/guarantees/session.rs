@@ -1,4 +1,4 @@
-//! What a session knows beside the client: the time and the recorder.
+//! The parts of a session besides the client: the time and the recorder.
 
 use futures::FutureExt as _;
 use kcm_api::{Document, Documented, KnownView, Meta, ObjectKey, PartialObjectMeta, Resource, View};

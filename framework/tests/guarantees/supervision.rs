@@ -80,7 +80,7 @@ async fn a_loop_without_keys_and_one_that_waits_for_the_api_server_are_not_stall
     assert!(stall(&world).is_some());
 }
 
-/// A manager that ends when a controller fails, with a controller that does and one that does not.
+/// A manager that ends when a controller fails, with a failing and a working controller.
 fn fragile(sandbox: &Sandbox, init: impl Fn() -> Initialized + Send + Sync + 'static) -> Started {
     Setup::on(sandbox)
         .controller(descriptor("a-controller"), |_| async { Ok(Loops::new()) })

@@ -18,7 +18,7 @@ const UNDECLARED: Setting<Workers> = SECTION.workers("no-setting", "NoSetting", 
 
 const CONTROLLER: ControllerDescriptor = descriptor("a-controller").settings(const { &[SYNCS.row()] });
 
-/// How long a reconcile takes.
+/// Duration of a reconcile.
 const WORK: Duration = seconds(10);
 
 /// The settings of a table with the rows of the controller.

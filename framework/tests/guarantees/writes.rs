@@ -30,7 +30,7 @@ struct Case {
     /// The object before the write.
     object: Value,
     write: Write,
-    /// Whether the API server shows the effect in what it has of the object.
+    /// Returns `true` if the object in the API server shows the effect.
     took_effect: fn(Option<&Value>) -> bool,
     /// Whether the write is sent again when its connection breaks.
     reconnects: bool,

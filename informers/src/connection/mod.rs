@@ -3,8 +3,8 @@
 //! One [`Connection`] belongs to one client pool, and everything that sends requests through the pool shares it. A
 //! request that fails in a way that may be an outage [suspects](Connection::suspect) the connection. The one
 //! [`ConnectionMonitor`] then probes the server, and only its verdict changes the state. While the server is
-//! unreachable nothing else is sent: informers and keys wait, and go on when a probe succeeds, whatever the length of
-//! the outage. So no informer and no key has to find out by itself, each with a back-off of its own.
+//! unreachable nothing else is sent: informers and keys wait, and continue when a probe succeeds, whatever the length
+//! of the outage. So no informer and no key has to find out by itself, each with a back-off of its own.
 //!
 //! ```text
 //!                 suspect                     probe fails
@@ -48,7 +48,7 @@ struct Inner {
     suspected: Notify,
 }
 
-/// What waiters are notified of.
+/// The state that waiters are notified of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Published {
     reachability: Reachability,
@@ -61,18 +61,18 @@ struct Published {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConnectionStatus {
-    /// Whether the API server can be reached.
+    /// State of the connection to the API server.
     pub reachability: Reachability,
-    /// How long it has been suspected or unreachable; zero while it is reachable.
+    /// Time for which it has been suspected or unreachable; zero while it is reachable.
     pub for_time: Duration,
     /// Why it is suspected or unreachable.
     pub cause: Option<String>,
-    /// How many outages there were, the current one included.
+    /// Number of outages since the start, including the current one.
     pub outages: u64,
 }
 
 impl Connection {
-    /// A connection and its monitor; `seed` is that of the jitter of probes.
+    /// A connection and its monitor. `seed` seeds the jitter of probes.
     pub fn new(seed: u64) -> (Self, ConnectionMonitor) {
         let connection = Self::with(State::new(seed));
         (connection.clone(), ConnectionMonitor::new(connection))
@@ -99,19 +99,19 @@ impl Connection {
         self.0.suspected.notify_one();
     }
 
-    /// Whether the API server is not known to be unreachable.
+    /// Returns `true` unless the API server is known to be unreachable.
     #[must_use]
     pub fn is_reachable(&self) -> bool {
         self.0.published.borrow().reachability != Reachability::Unreachable
     }
 
-    /// Whether the API server serves: it is neither unreachable nor suspected to be.
+    /// Returns `true` if the API server is neither unreachable nor suspected to be unreachable.
     #[must_use]
     pub fn is_serving(&self) -> bool {
         self.0.published.borrow().reachability == Reachability::Reachable
     }
 
-    /// Whether a monitor watches the connection.
+    /// Returns `true` if a monitor watches the connection.
     #[must_use]
     pub fn is_monitored(&self) -> bool {
         self.0.state.lock().is_monitored()
@@ -126,13 +126,13 @@ impl Connection {
         ConnectionStatus { reachability: state.reachability(), for_time, cause, outages: state.outages() }
     }
 
-    /// How many outages there were, the current one included.
+    /// Number of outages since the start, including the current one.
     #[must_use]
     pub fn outages(&self) -> u64 {
         self.0.published.borrow().outages
     }
 
-    /// Whether the API server has been serving all the time since there had been so many [`outages`](Self::outages).
+    /// Returns `true` if the API server serves and the number of [`outages`](Self::outages) is still `outages`.
     #[must_use]
     pub fn has_served_since(&self, outages: u64) -> bool {
         let published = self.0.published.borrow();
@@ -149,10 +149,10 @@ impl Connection {
         self.wait_for(|published| published.reachability == Reachability::Unreachable).await;
     }
 
-    /// Waits for the verdict on a request that failed now: whether the API server is reachable, as seen by a probe that
-    /// began after this call.
+    /// Waits for the verdict on a request that failed now: `true` if a probe that begins after this call finds the API
+    /// server reachable.
     ///
-    /// Returns at once where nothing is suspected.
+    /// Returns at once if no outage is suspected.
     pub async fn verdict(&self) -> bool {
         let asked_at = self.0.started.elapsed();
         let published = self
@@ -222,7 +222,7 @@ impl ConnectionChanges {
             is_reachable != was_reachable || published.outages != outages
         });
         let Ok(published) = changed.await.map(|published| *published) else {
-            // Every handle of the connection is gone, and with them its monitor.
+            // Every handle of the connection was dropped, and with them its monitor.
             return std::future::pending().await;
         };
         self.outages = published.outages;

@@ -9,7 +9,7 @@ use super::Connection;
 use super::probe::probe;
 use super::state::{State, Transition};
 
-/// The monitor of a connection. Dropped, the connection counts as reachable for ever.
+/// The monitor of a connection. After it is dropped, the connection counts as reachable for ever.
 #[derive(Debug)]
 #[must_use = "nothing is probed until the monitor runs"]
 pub struct ConnectionMonitor {

@@ -20,7 +20,7 @@ pub(super) enum Probed {
     Fails(String),
 }
 
-/// How long a probe may take: as long as the API server waits for etcd in its check.
+/// Timeout of a probe: as long as the API server waits for etcd in its check.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The readiness of the API server, which every user may read (`system:public-info-viewer`), and which includes etcd.
@@ -32,7 +32,7 @@ const BODY_LIMIT: usize = 64 << 10;
 /// The checks without which the API server cannot serve: its storage, and the informers of its authorizer, without
 /// which it forbids everything to everybody.
 ///
-/// Others, such as that of a key management service or of a shutdown that has begun, do not concern every request.
+/// Other checks, such as of a key management service or of a shutdown that has begun, do not concern every request.
 const NEEDED: [&str; 3] = ["etcd", "etcd-readiness", "informer-sync"];
 
 /// Probes the API server once.
@@ -47,16 +47,16 @@ pub(super) async fn probe(client: &Client) -> Probed {
 async fn send(client: &Client) -> Result<(StatusCode, Vec<u8>), kube::Error> {
     let request = Request::get(PATH).body(Body::empty()).expect("a constant path must be a valid request");
     let (head, body) = client.send(request).await?.into_parts();
-    // The code suffices where the body is too long or breaks off.
+    // The code suffices if the body is too long or breaks off.
     let body = Limited::new(body, BODY_LIMIT).collect().await.map(Collected::to_bytes).unwrap_or_default();
     Ok((head.status, body.to_vec()))
 }
 
-/// What a response to the probe means.
+/// Returns the meaning of a response to the probe.
 ///
-/// Any code below 500 but 403 is the answer of a running server, be it that it does not know the path or the user: requests
-/// then fail with an error that says so. Of a 5xx, only the list of checks tells that the server serves nevertheless; a
-/// load balancer without servers behind it has no such list.
+/// Any code below 500 except 403 comes from a running server, even if it does not know the path or the user: requests
+/// then fail with an error that says so. A server that responds with 5xx serves only if the response lists its checks;
+/// a load balancer without servers behind it has no such list.
 fn meaning(code: StatusCode, body: &str) -> Probed {
     if code == StatusCode::FORBIDDEN {
         return Probed::Forbidden;

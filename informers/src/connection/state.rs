@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use super::probe::Probed;
 
-/// Two probes begin at most this long apart while the server is unreachable, if the first has ended by then. The gap is
-/// drawn in [half of it, it).
+/// Longest time between the beginnings of two probes while the server is unreachable, if the first has ended by then.
+/// The gap is drawn from [`PROBE_GAP` / 2, `PROBE_GAP`).
 pub const PROBE_GAP: Duration = Duration::from_secs(1);
 
-/// How long an API server may forbid probes because it starts.
+/// Time for which an API server may forbid probes because it starts.
 const FORBIDDEN_AT_START: Duration = Duration::from_secs(10);
 
-/// Whether the API server can be reached.
+/// State of the connection to the API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reachability {
     /// The API server serves, as far as is known.
@@ -137,10 +137,10 @@ impl State {
         }
     }
 
-    /// Why the API server does not serve, if it does not.
+    /// Returns the reason why the API server does not serve, if it does not.
     ///
-    /// Every user may probe, unless a role that Kubernetes makes was taken away: so a probe that is forbidden is answered
-    /// by an API server that starts, for some time, and by one that serves from then on.
+    /// Every user may probe, unless a default role of Kubernetes was removed. So a 403 means that the API server
+    /// starts; if it lasts, the API server serves and the role is missing.
     fn failure(&mut self, probed: Probed, now: Duration) -> Option<String> {
         match probed {
             Probed::Serves => {

@@ -1,12 +1,12 @@
-//! Which error responses may be those of a server that runs but cannot serve.
+//! Error responses that may come from a server that runs but cannot serve.
 
 use kcm_api::Status;
 
-/// Whether an error response may come from an outage: that of etcd behind the API server, of the API server behind a
-/// load balancer, or of an API server that starts and has not read its roles yet.
+/// Returns `true` if an error response may come from an outage: of etcd behind the API server, of the API server behind
+/// a load balancer, or of an API server that starts and has not read its roles yet.
 ///
-/// Only a probe can tell: the same response may be about one resource, as where an aggregated server is down. The
-/// failure of an admission webhook is never an outage, though its message may read like one.
+/// Only a probe can decide: the same response may be about one resource, for example if an aggregated server is down.
+/// The failure of an admission webhook is never an outage, though its message may read like one.
 #[must_use]
 pub fn may_be_outage(status: &Status) -> bool {
     // A gateway, or a request that the API server gave up.
@@ -15,13 +15,14 @@ pub fn may_be_outage(status: &Status) -> bool {
     is_of_server && !status.has_cause("ResourceVersionTooLarge")
 }
 
-/// Whether the authorizer refused a request. Only it names the user; admission (quota, policies) does not.
+/// Returns `true` if the authorizer refused a request. Only its message names the user; the messages of admission
+/// (quota, policies) do not.
 #[must_use]
 pub fn is_refused_by_authorizer(status: &Status) -> bool {
     status.code == 403 && status.message.contains("is forbidden: User ")
 }
 
-/// Whether an error response passes on what etcd's client reported: storage did not answer the API server.
+/// Returns `true` if an error response passes on an error of etcd's client: storage did not respond to the API server.
 #[must_use]
 pub fn is_storage_failure(status: &Status) -> bool {
     const REPORTED: [&str; 4] = ["etcdserver: ", "rpc error: code = ", "context deadline exceeded", "context canceled"];

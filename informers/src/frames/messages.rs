@@ -6,8 +6,8 @@ use super::{KEPT, LONGEST, TooLong};
 
 /// A splitter of messages, each preceded by its length in four bytes, from chunks of any size.
 ///
-/// A message within one chunk is borrowed from it; only one that spans chunks is copied. The buffer for that is kept
-/// between messages, up to [`KEPT`].
+/// A message within one chunk is borrowed from the chunk; only a message that spans chunks is copied. The buffer for
+/// that is kept between messages, up to [`KEPT`].
 ///
 /// # Upstream
 /// `LengthDelimitedFramer` of `apimachinery/pkg/runtime/serializer/protobuf`: the length is big-endian.
@@ -79,7 +79,7 @@ impl Messages {
         Ok(tail.split_at_checked(self.length(*head)?))
     }
 
-    /// How many bytes are missing of the message that has begun, or of its length.
+    /// Number of bytes that are missing of the message that has begun, or of its length.
     fn missing(&mut self) -> Result<usize, TooLong> {
         match self.partial.split_first_chunk() {
             Some((head, content)) => {

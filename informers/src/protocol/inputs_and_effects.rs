@@ -15,14 +15,14 @@ pub enum ListWatchRequest {
         /// The `timeoutSeconds` of the request.
         timeout: Duration,
     },
-    /// One page of a list, the first where there is no token.
+    /// One page of a list; without a token, the first page.
     Page {
         /// The `continue` token of the previous page.
         continue_token: Option<String>,
     },
     /// A watch for changes after a version.
     Watch {
-        /// The version.
+        /// The resource version to watch from.
         from: ResourceVersion,
         /// The `timeoutSeconds` of the request.
         timeout: Duration,
@@ -30,7 +30,7 @@ pub enum ListWatchRequest {
 }
 
 impl ListWatchRequest {
-    /// Whether it begins a new list.
+    /// Returns `true` if it begins a new list.
     #[must_use]
     pub const fn begins_a_list(&self) -> bool {
         matches!(self, Self::StreamingList { .. } | Self::Page { continue_token: None })
@@ -56,25 +56,25 @@ pub enum Input {
     ResponseStarted,
     /// Bytes of the body were received.
     Data,
-    /// An object was received, with its version where that can be decoded.
+    /// An object was received, with its version if that can be decoded.
     Object(Option<ResourceVersion>),
     /// A bookmark was received.
     Bookmark {
         /// The version up to which all changes have been sent.
         version: ResourceVersion,
-        /// Whether this ends the initial events of a streaming list.
+        /// Whether it ends the initial events of a streaming list.
         ends_initial_events: bool,
     },
     /// A whole page of a list was received.
     Page {
         /// Version of the list.
         version: ResourceVersion,
-        /// Where the next page begins, if this was not the last.
+        /// Token of the next page, if this is not the last page.
         continue_token: Option<String>,
     },
     /// The server ended the body.
     Ended,
-    /// The exchange failed.
+    /// The exchange failed with this cause.
     Failed(Failure),
 }
 
@@ -101,7 +101,7 @@ pub enum Failure {
 /// An effect for the reflector to perform.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing.
+    /// There is nothing to do.
     Nothing,
     /// Send a request, and drop an open exchange.
     Open(ListWatchRequest),
@@ -117,7 +117,7 @@ pub enum Effect {
     Advance(ResourceVersion),
 }
 
-/// Why the protocol closed an exchange itself.
+/// The reason why the protocol closed an exchange itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Trouble {
     /// The response did not begin in time.

@@ -39,10 +39,10 @@ pub struct Protocol {
     streaming: bool,
     /// Whether the server ended the last streaming list before it was complete.
     cut_short: bool,
-    /// How many watches in a row were refused or stayed silent: the version may be the reason.
+    /// Number of watches in a row that were refused or stayed silent: the version may be the reason.
     doubts: u32,
     backoff: Backoff,
-    /// The last time that the version or a token was gone.
+    /// The last time that the version or a token had expired.
     last_expiry: Option<Expiry>,
     /// Whether the API server can be reached, as far as is known.
     is_connected: bool,
@@ -82,19 +82,19 @@ enum ExchangeKind {
 }
 
 impl Protocol {
-    /// Objects on a page of a list.
+    /// Number of objects on a page of a list.
     pub const PAGE_SIZE: u32 = 500;
-    /// A response must begin within this time: a list may take a kube-apiserver a minute (`--request-timeout`).
+    /// Time within which a response must begin: a list may take a kube-apiserver a minute (`--request-timeout`).
     pub const ANSWERED_WITHIN: Duration = Duration::from_secs(65);
-    /// A body without data for this long is closed: a kube-apiserver sends a bookmark every minute.
+    /// Time after which a body without data is closed: a kube-apiserver sends a bookmark every minute.
     pub const SILENCE: Duration = Duration::from_secs(150);
-    /// A watch that ends before this without an event has failed.
+    /// Shortest healthy watch. A watch that ends earlier without an event has failed.
     pub const SHORT: Duration = Duration::from_secs(1);
     /// The least `timeoutSeconds` of a watch, which is drawn in [this, twice this).
     pub const LEAST_TIMEOUT: Duration = Duration::from_mins(5);
-    /// After so many watches in a row that were refused or silent, all objects are listed again.
+    /// Number of refused or silent watches in a row after which all objects are listed again.
     ///
-    /// A server restored from a backup does not know the version and may stay silent until it reaches it.
+    /// A server restored from a backup does not know the version, and may stay silent until it reaches the version.
     pub const DOUBTS: u32 = 4;
 
     /// The delay after the first failure, before jitter.
@@ -105,7 +105,8 @@ impl Protocol {
     pub const BACKOFF_INITIAL: Duration = Duration::from_millis(800);
     /// The longest delay after a failure, before jitter.
     pub const BACKOFF_MAX: Duration = Duration::from_secs(30);
-    /// The next request after an outage is sent within this time, drawn at random: not all kinds at once.
+    /// Time within which the next request after an outage is sent. It is drawn at random, so that not all kinds request
+    /// at once.
     pub const RESUMED_WITHIN: Duration = Duration::from_millis(500);
 
     /// A protocol that lists as soon as its [deadline](Self::deadline), which is zero, has passed.
@@ -124,9 +125,9 @@ impl Protocol {
         }
     }
 
-    /// When [`Input::Deadline`] is passed unless another input comes before.
+    /// Time after which [`Input::Deadline`] is passed unless another input comes before.
     ///
-    /// [`Duration::MAX`] where the next request waits for [`connection_restored`](Self::connection_restored).
+    /// [`Duration::MAX`] if the next request waits for [`connection_restored`](Self::connection_restored).
     #[must_use]
     pub fn deadline(&self) -> Duration {
         match &self.state {
@@ -138,7 +139,7 @@ impl Protocol {
         }
     }
 
-    /// Whether a list has to come before the next watch.
+    /// Returns `true` if a list must come before the next watch.
     #[must_use]
     pub const fn must_list(&self) -> bool {
         self.version.is_none()
@@ -188,12 +189,13 @@ impl Protocol {
         }
     }
 
-    /// Requests nothing until [`connection_restored`](Self::connection_restored). An open exchange goes on.
+    /// Requests nothing until [`connection_restored`](Self::connection_restored). An open exchange continues.
     pub const fn connection_lost(&mut self) {
         self.is_connected = false;
     }
 
-    /// Goes on after an outage: within [`RESUMED_WITHIN`](Self::RESUMED_WITHIN), and without the back-off from before it.
+    /// Continues after an outage: within [`RESUMED_WITHIN`](Self::RESUMED_WITHIN), and without the back-off from before
+    /// it.
     #[must_use]
     pub fn connection_restored(&mut self, now: Duration) -> Effect {
         self.is_connected = true;
@@ -209,7 +211,7 @@ impl Protocol {
                 self.state = State::Waiting { until: resumed_at, continue_token: None };
                 Effect::Close(None)
             }
-            // A watch that survived the outage of what is behind the API server goes on.
+            // A watch that survived an outage behind the API server continues.
             State::Exchanging(_) => Effect::Nothing,
         }
     }
@@ -311,7 +313,7 @@ impl Protocol {
         }
     }
 
-    /// Ends the back-off where the exchange was a watch that stayed open for [`SHORT`](Self::SHORT): a server under load
+    /// Ends the back-off if the exchange was a watch that stayed open for [`SHORT`](Self::SHORT): a server under load
     /// accepts watches and closes them at once, and a quiet kind has no event for long.
     fn end_backoff_if_it_lasted(&mut self, now: Duration) {
         if let State::Exchanging(Exchange { watching_since: Some(since), .. }) = &self.state
@@ -328,7 +330,8 @@ impl Protocol {
                 self.state = State::Waiting { until: now, continue_token: None };
                 Effect::Close(None)
             }
-            // A server that shuts down ends its streams; one that does so twice does not support streaming lists.
+            // A server that shuts down ends its streams. A server that ends them twice does not support streaming
+            // lists.
             Some(ExchangeKind::StreamingList) if !self.cut_short => {
                 self.cut_short = true;
                 self.back_off(now, None, Some(Trouble::Unfinished))

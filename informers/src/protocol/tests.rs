@@ -1,4 +1,4 @@
-//! A row for each transition: where the protocol stands, what happens, what it does, and what it asks next.
+//! A row for each transition: the state of the protocol, the input, the effect, and the next request.
 
 use std::time::Duration;
 
@@ -482,7 +482,7 @@ fn any_input() -> impl Strategy<Value = Input> {
     ]
 }
 
-/// What happens to the connection before an input.
+/// An event of the connection before an input.
 #[derive(Debug, Clone, Copy)]
 enum Before {
     Nothing,

@@ -62,7 +62,7 @@ impl<V: View, K: Eq + Hash + 'static> Index<V, K> {
         self.read(|index| index.objects(key))
     }
 
-    /// How many objects have that key.
+    /// Number of objects with that index key.
     #[must_use]
     pub fn count<Q>(&self, key: &Q) -> usize
     where
@@ -72,9 +72,9 @@ impl<V: View, K: Eq + Hash + 'static> Index<V, K> {
         self.read(|index| index.entries.get(key).map_or(0, SortedChunks::len))
     }
 
-    /// Whether an object with that key matches.
+    /// Returns `true` if an object with that key matches.
     ///
-    /// The cache takes no change meanwhile, so `matches` does no more than to look at the object.
+    /// The cache takes no change meanwhile, so `matches` must only read the object.
     #[must_use]
     pub fn any<Q>(&self, key: &Q, matches: impl FnMut(&V) -> bool) -> bool
     where

@@ -34,14 +34,14 @@ pub struct Store<V> {
 
 struct Contents<V> {
     objects: HashSet<ByKey<V>>,
-    /// A slot stays where it is; one whose index was dropped is used again.
+    /// A slot keeps its position. A slot whose index was dropped is used again.
     indexes: Vec<Option<IndexSlot<V>>>,
     /// The slot of the index by namespace, once there is one.
     by_namespace: Option<usize>,
 }
 
 struct IndexSlot<V> {
-    /// The name and the type of the function, where other users of the same function may share the index.
+    /// The name and the type of the function, if other users of the same function may share the index.
     identity: Option<(&'static str, TypeId)>,
     user: Weak<IndexUser<V>>,
     index: Box<dyn AnyIndex<V>>,
@@ -79,17 +79,17 @@ pub enum Put<V> {
     Added,
     /// The store held another version of the object.
     Updated {
-        /// The previous version.
+        /// The object before the update.
         old: Arc<V>,
     },
     /// The store held another object of that key, with another uid.
     Replaced {
-        /// The previous object.
+        /// The object with the other uid.
         old: Arc<V>,
     },
 }
 
-/// Whether both are the same object in the same version.
+/// Returns `true` if both are the same object in the same version.
 pub(crate) fn is_same_version(a: &Meta, b: &Meta) -> bool {
     a.uid == b.uid && a.resource_version == b.resource_version && !a.resource_version.is_unset()
 }
@@ -116,13 +116,13 @@ impl<V: View> Store<V> {
         objects
     }
 
-    /// How many objects there are.
+    /// Number of objects in the cache.
     #[must_use]
     pub fn len(&self) -> usize {
         self.contents.read().objects.len()
     }
 
-    /// Whether there are none.
+    /// Returns `true` if the cache has no objects.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -147,7 +147,7 @@ impl<V: View> Store<V> {
     /// sorted by key; an object in the same version is no change.
     pub fn replace(&self, mut all: Vec<Arc<V>>) -> Vec<Change<V>> {
         sort_by_key(&mut all);
-        // Of two objects of one key the later stays, as if they were put one after the other.
+        // If two objects have one key, the later one is kept, as if they were put one after the other.
         let mut fresh: Vec<Arc<V>> = Vec::with_capacity(all.len());
         for object in all {
             match fresh.last_mut() {
@@ -319,6 +319,6 @@ impl<V: View> Put<V> {
 }
 
 fn sort_by_key<V: View>(objects: &mut [Arc<V>]) {
-    // Stable: `replace` relies on the order of those with one key.
+    // Stable: `replace` relies on the order of objects with one key.
     objects.sort_by(|a, b| a.meta().key.cmp(&b.meta().key));
 }

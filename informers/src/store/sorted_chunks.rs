@@ -54,7 +54,7 @@ impl<V: View> SortedChunks<V> {
         };
         let is_last = chunk_at + 1 == self.0.len();
         let chunk = &mut self.0[chunk_at];
-        // Lists come in the order of keys, so the end is where most additions go.
+        // Lists come in the order of keys, so most additions go to the end.
         let is_beyond = chunk.last().is_some_and(|last| last.meta().key < *key);
         let at = if is_beyond { chunk.len() } else { chunk.partition_point(|other| other.meta().key < *key) };
         if let Some(same) = chunk.get_mut(at).filter(|other| other.meta().key == *key) {
@@ -74,7 +74,7 @@ impl<V: View> SortedChunks<V> {
         }
     }
 
-    /// Replaces `old` by `new`, which has the same key; inserts `new` where `old` is not stored.
+    /// Replaces `old` by `new`, which has the same key. Inserts `new` if `old` is not stored.
     pub(super) fn replace(&mut self, old: &Arc<V>, new: &Arc<V>) {
         match self.place_of(old) {
             Some((chunk, at)) => self.0[chunk][at] = Arc::clone(new),
@@ -82,7 +82,6 @@ impl<V: View> SortedChunks<V> {
         }
     }
 
-    /// Removes an object.
     pub(super) fn remove(&mut self, object: &Arc<V>) {
         let Some((chunk_at, at)) = self.place_of(object) else { return };
         let chunk = &mut self.0[chunk_at];

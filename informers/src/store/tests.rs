@@ -67,7 +67,7 @@ fn is_same(a: &PartialObjectMeta, b: &PartialObjectMeta) -> bool {
     is_same_version(a.meta(), b.meta())
 }
 
-/// Put into the model; an object in the version that is there stays the one that it was.
+/// Puts an object into the model. An object of the same version is kept.
 fn put(model: &mut Model, object: Arc<PartialObjectMeta>) {
     let slot = model.entry(object.meta().key.clone()).or_insert_with(|| Arc::clone(&object));
     if !is_same(slot, &object) {

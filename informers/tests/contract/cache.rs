@@ -1,4 +1,4 @@
-//! What a cache is.
+//! Contract of the cache.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;

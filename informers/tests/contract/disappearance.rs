@@ -1,4 +1,4 @@
-//! What a resource that disappears does.
+//! Contract of a resource that disappears.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What subscribers are notified.
+//! Contract of event handlers.
 
 use super::*;
 

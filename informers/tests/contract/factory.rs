@@ -1,4 +1,4 @@
-//! What a factory does.
+//! Contract of the factory.
 
 use super::*;
 

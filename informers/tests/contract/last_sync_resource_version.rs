@@ -1,4 +1,4 @@
-//! What has been observed.
+//! Contract of the last sync resource version.
 
 use super::*;
 

@@ -61,7 +61,7 @@ fn changes_name_their_object() {
     assert_eq!(*removed.key(), key("x"));
 }
 
-/// What the page promises, and nothing else, is what the tests here are named after.
+/// The tests here are named after the sentences of the page, and nothing else.
 #[test]
 fn every_sentence_of_the_page_has_a_test() {
     let page: String = include_str!("../../src/lib.rs")

@@ -64,7 +64,7 @@ impl Peer {
         asked
     }
 
-    /// Whether no request comes within that time.
+    /// Returns `true` if no request comes within that time.
     pub(crate) async fn is_quiet_for(&mut self, time: Duration) -> bool {
         tokio::time::timeout(time, self.asked.recv()).await.is_err()
     }
@@ -86,7 +86,7 @@ impl Asked {
         form_urlencoded::parse(query.as_bytes()).find(|(known, _)| known == name).map(|(_, value)| value.into_owned())
     }
 
-    /// What is asked, in the words of the protocol.
+    /// Returns the request in the words of the protocol.
     pub(crate) fn question(&self) -> String {
         if self.uri.path() == "/readyz" {
             return "probe".to_owned();
@@ -179,7 +179,6 @@ impl Stream {
         drop(self);
     }
 
-    /// Breaks the connection.
     pub(crate) fn break_off(self) {
         drop(self.body.unbounded_send(Err(std::io::Error::other("connection reset"))));
     }
@@ -264,7 +263,7 @@ pub(crate) fn label(widget: &Widget) -> String {
     format!("{}@{}", widget.metadata.key.name(), widget.metadata.resource_version)
 }
 
-/// What a subscriber was notified, in words.
+/// The notifications of a subscriber, as text.
 #[derive(Clone, Default)]
 pub(crate) struct Notifications(Arc<Mutex<Vec<String>>>);
 
@@ -274,7 +273,7 @@ impl Notifications {
         std::mem::take(&mut self.0.lock())
     }
 
-    /// Whether the handler or hook that notes here was dropped.
+    /// Returns `true` if the handler or hook that writes to this was dropped.
     pub(crate) fn is_unused(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }

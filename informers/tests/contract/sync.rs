@@ -1,4 +1,4 @@
-//! What it is to be synced.
+//! Contract of the sync of an informer.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What happens when the server, or we, fail.
+//! Contract of failures of the server and of the informer.
 
 use super::*;
 

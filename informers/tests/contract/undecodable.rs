@@ -1,4 +1,4 @@
-//! What becomes of an object that cannot be decoded.
+//! Contract of an object that cannot be decoded.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -56,7 +56,7 @@ async fn leaves_the_cache_as_if_deleted_and_comes_back_as_if_added() {
     stream.event("MODIFIED", &widget("x", 7));
     informer.wait_for_resource_version(&7.into()).await;
     assert_eq!((notified.take(), hooked.take()), (vec!["added x@7".to_owned()], vec!["None true".to_owned()]));
-    // Its end is reported, as is that of another object under its name.
+    // Its end is reported, and so is the end of another object under its name.
     stream.event("MODIFIED", &widget_with("x", 8, "another", "", r#""big""#));
     let deleting = r#","deletionTimestamp":"2030-01-01T00:00:00Z""#;
     stream.event("MODIFIED", &widget_with("x", 9, "another", deleting, r#""big""#));

@@ -1,4 +1,4 @@
-//! The authorities of certificates of clients.
+//! The CAs that sign the certificates of clients.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::names::{self, Subject};
 /// `CredentialIDKey` in `apiserver/pkg/authentication/user`.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
-/// A bundle of authorities, which verifies certificates of clients.
+/// A bundle of CAs, which verifies certificates of clients.
 #[derive(Debug, Clone)]
 pub(super) struct Authorities {
     pem: Vec<u8>,
@@ -27,17 +27,17 @@ pub(super) struct Authorities {
     verifier: Arc<dyn ClientCertVerifier>,
 }
 
-/// Why a bundle of authorities cannot be used.
+/// An error in a bundle of CAs.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BundleError {
     /// It is not PEM.
     #[error("it is not PEM")]
     Pem(#[from] rustls::pki_types::pem::Error),
-    /// It contains no certificate, or one that is none.
+    /// The bundle contains no certificate that can be used.
     #[error("it contains no certificate that can be used")]
     NoCertificate,
-    /// A certificate cannot be used as an authority.
+    /// A certificate cannot be used as a CA.
     #[error("one of its certificates cannot be used")]
     Certificate(#[from] rustls::Error),
     /// No verifier can be made of it.
@@ -49,7 +49,7 @@ impl Authorities {
     /// Reads a bundle in PEM.
     ///
     /// # Errors
-    /// Where there is no authority in it, or one that cannot be used.
+    /// If the bundle contains no certificate, or a certificate that cannot be used.
     pub(super) fn read(pem: &[u8]) -> Result<Self, BundleError> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(pem) {
@@ -64,17 +64,17 @@ impl Authorities {
         Ok(Self { pem: pem.to_vec(), subjects, verifier })
     }
 
-    /// Whether the bundle is this one.
+    /// Returns `true` if the bundle was read from this text.
     pub(super) fn are(&self, pem: &[u8]) -> bool {
         self.pem == pem
     }
 
-    /// The names of the authorities.
+    /// The names of the CAs.
     pub(super) fn subjects(&self) -> &[DistinguishedName] {
         &self.subjects
     }
 
-    /// Verifies a certificate, which those that follow it may link to an authority, and returns its subject.
+    /// Verifies the first certificate, which the following certificates may link to a CA, and returns its subject.
     ///
     /// # Errors
     /// The reason why it does not count.
@@ -90,10 +90,10 @@ impl Authorities {
     }
 }
 
-/// The user that a verified certificate names; `None` where it names none.
+/// Returns the user that a verified certificate names, or `None` if it names none.
 ///
 /// # Errors
-/// Where its UID is ambiguous.
+/// If the certificate has several UIDs.
 ///
 /// # Upstream
 /// `CommonNameUserConversion` in `apiserver/pkg/authentication/request/x509`.

@@ -1,4 +1,4 @@
-//! Whether a user may send a request.
+//! Authorization: which requests a user may send.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::user::User;
 /// `SystemPrivilegedGroup` in `apiserver/pkg/authentication/user`.
 const MASTERS: &str = "system:masters";
 
-/// How many answers are kept.
+/// Largest number of responses in the cache.
 const MOST_ANSWERS: usize = 4096;
 
 /// The settings of authorization.
@@ -23,9 +23,9 @@ pub(crate) struct AuthorizationOptions {
     pub(crate) kubeconfig: Option<std::path::PathBuf>,
     /// The paths that need no authorization.
     pub(crate) always_allow: AllowedPaths,
-    /// How long an answer that allows counts.
+    /// Time for which a response that allows is cached.
     pub(crate) allowed_ttl: Duration,
-    /// How long an answer that denies counts.
+    /// Time for which a response that denies is cached.
     pub(crate) denied_ttl: Duration,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct AllowedPaths {
 }
 
 impl AllowedPaths {
-    /// Reads paths; one that ends in `*` stands for all that begin as it does.
+    /// Reads paths. A path that ends in `*` stands for all paths with its prefix.
     ///
     /// # Errors
     /// The paths with a `*` elsewhere.
@@ -58,7 +58,7 @@ impl AllowedPaths {
         if wrong.is_empty() { Ok(read) } else { Err(wrong) }
     }
 
-    /// Whether every path is one of them.
+    /// Returns `true` if every path is one of them.
     pub(crate) fn are_all(&self) -> bool {
         self.prefixes.iter().any(String::is_empty)
     }
@@ -69,7 +69,7 @@ impl AllowedPaths {
     }
 }
 
-/// The answer to whether a user may send a request.
+/// The decision on the request of a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
     Allowed,
@@ -93,10 +93,10 @@ impl Verdict {
     }
 }
 
-/// Whether users may send requests.
+/// Decides which requests users may send.
 pub(super) struct Authorization {
     options: AuthorizationOptions,
-    /// Absent where there is no API server to ask.
+    /// `None` without an API server to ask.
     reviewer: Option<Arc<Reviewer>>,
     answers: ReviewCache<AccessReviewStatus>,
 }
@@ -106,7 +106,7 @@ impl Authorization {
         Self { options, reviewer, answers: ReviewCache::new(MOST_ANSWERS) }
     }
 
-    /// Whether `user` may send a request of `verb`, a method in lower case, to `path`.
+    /// Decides if `user` may send a request of `verb`, a method in lower case, to `path`.
     pub(super) async fn authorize(&self, user: &User, path: &str, verb: &str) -> Verdict {
         if needs_no_review(user, path, &self.options.always_allow) {
             return Verdict::Allowed;

@@ -3,11 +3,11 @@
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
-/// The token in the header `Authorization`; `None` where there is none.
+/// Returns the token in the header `Authorization`, or `None` if there is none.
 ///
 /// # Upstream
-/// `bearertoken` in `apiserver/pkg/authentication/request`: the token ends at the first space, and further spaces before
-/// it make it none.
+/// `bearertoken` in `apiserver/pkg/authentication/request`: the token ends at the first space, and a second space
+/// before it makes it empty.
 pub(super) fn bearer_token(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(AUTHORIZATION)?.to_str().ok()?.trim();
     let mut parts = value.splitn(3, ' ');

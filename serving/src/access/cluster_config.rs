@@ -16,16 +16,16 @@ use super::request_header::HeaderNames;
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "extension-apiserver-authentication";
 
-/// How long the API server may be unreachable at the start, and the pause between two attempts.
+/// Time for which the API server may be unreachable at the start, and the pause between two attempts.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The settings in the config map.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ClusterConfig {
-    /// The authorities of clients, PEM; empty where there are none.
+    /// The CAs of clients, PEM; empty if there are none.
     pub(super) client_ca: String,
-    /// The authorities of front proxies, PEM; empty where there are none.
+    /// The CAs of front proxies, PEM; empty if there are none.
     pub(super) request_header_ca: String,
     /// The headers in which front proxies name users.
     pub(super) headers: HeaderNames,
@@ -35,7 +35,7 @@ impl ClusterConfig {
     /// Reads the data of the config map.
     ///
     /// # Errors
-    /// Where a list of headers is none.
+    /// If a list of headers is malformed.
     fn of(data: &BTreeMap<String, String>) -> Result<Self, serde_json::Error> {
         let text = |key: &str| data.get(key).cloned().unwrap_or_default();
         let list = |key: &str| match data.get(key).map(String::as_str) {
@@ -56,7 +56,7 @@ impl ClusterConfig {
     }
 }
 
-/// The config map.
+/// The ConfigMap with the cluster's settings.
 #[derive(Debug, Clone)]
 pub(super) struct ConfigMap {
     meta: Meta,
@@ -84,7 +84,7 @@ impl KnownView for ConfigMap {
     const RESOURCE: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
 }
 
-/// Why the settings cannot be read from the cluster.
+/// An error while reading the settings from the cluster.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LookupError {
@@ -95,7 +95,7 @@ pub enum LookupError {
          --authentication-skip-lookup or --authentication-tolerate-lookup-failure"
     )]
     Forbidden(#[source] ApiError),
-    /// The request failed.
+    /// The request to read it failed.
     #[error(
         "cannot read the client CAs from the cluster; --authentication-tolerate-lookup-failure starts \
          without them"
@@ -103,10 +103,10 @@ pub enum LookupError {
     Failed(#[source] ApiError),
 }
 
-/// Reads the settings once; `None` where the cluster has none.
+/// Reads the settings once. Returns `None` if the cluster has none.
 ///
 /// # Errors
-/// Where the user may not read them, or the API server cannot be reached within ten seconds.
+/// If the user may not read them, or the API server cannot be reached within ten seconds.
 pub(super) async fn look_up(api: &ApiClient) -> Result<Option<ClusterConfig>, LookupError> {
     let key = ObjectKey::namespaced(NAMESPACE, NAME);
     let end = Instant::now() + PATIENCE;
@@ -138,7 +138,7 @@ pub(super) fn watch_config(factory: &Factory) -> (Informer<ConfigMap>, watch::Re
     informer.add_event_handler(HandlerOptions::named("authentication"), move |change, _| {
         match change {
             Change::Added(map) | Change::Updated { new: map, .. } => drop(sender.send(Some(Arc::clone(map)))),
-            // What is known stays, as upstream.
+            // The last settings stay, as upstream.
             Change::Deleted { .. } => {}
         }
     });

@@ -39,8 +39,8 @@ const REMAINING_SECONDS: [f64; 14] = [
 /// The metrics of authentication and authorization.
 ///
 /// # Upstream
-/// `apiserver/pkg/authentication`: `token/cache/stats.go`, `authenticatorfactory/metrics.go` and `request/x509/x509.go`;
-/// `apiserver/pkg/endpoints/filters/metrics.go`, which counts a request after its answer.
+/// `apiserver/pkg/authentication`: `token/cache/stats.go`, `authenticatorfactory/metrics.go` and
+/// `request/x509/x509.go`; `apiserver/pkg/endpoints/filters/metrics.go`, which counts a request after its response.
 #[derive(Debug, Clone)]
 pub(super) struct AccessMetrics {
     lookups: Family<Label, Counter>,
@@ -58,7 +58,6 @@ pub(super) struct AccessMetrics {
 }
 
 impl AccessMetrics {
-    /// Registers the metrics.
     pub(super) fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
             lookups: Family::default(),
@@ -138,7 +137,7 @@ impl AccessMetrics {
         metrics
     }
 
-    /// Counts a token that the cache of reviews knows, or does not, and how long its user took to be known.
+    /// Counts a lookup of a token in the cache of reviews, and the time until its user was known.
     pub(super) fn token_looked_up(&self, is_hit: bool, took: Duration) {
         let status = [("status", if is_hit { "hit" } else { "miss" })];
         self.lookups.get_or_create(&status).inc();

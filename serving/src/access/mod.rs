@@ -1,4 +1,4 @@
-//! Who sends a request, and whether they may.
+//! Authentication and authorization of requests.
 //!
 //! ```text
 //! request ──▶ authentication ──User──▶ authorization ──▶ Decision
@@ -9,14 +9,15 @@
 //! ```
 //!
 //! # Guarantees
-//! - A request costs at most one `TokenReview` and one `SubjectAccessReview`, and equal ones at a time cost one together;
-//!   one without valid credentials costs one of either.
-//! - What is kept of answers is bounded, and so is the number of reviews that are under way.
+//! - A request costs at most one `TokenReview` and one `SubjectAccessReview`. Equal reviews at a time are sent once. A
+//!   request without valid credentials costs at most one review of each kind.
+//! - The cache of responses is bounded, and so is the number of concurrent reviews.
 //!
 //! # Upstream
-//! `DelegatingAuthenticationOptions` and `DelegatingAuthorizationOptions` in `apiserver/pkg/server/options`. It does not
-//! keep the answer for a wrong token; here that counts for as long as the answer for a right one. It sends the
-//! attributes of a resource for paths beneath `/api` and `/apis`, which are not served: here they are paths like others.
+//! `DelegatingAuthenticationOptions` and `DelegatingAuthorizationOptions` in `apiserver/pkg/server/options`. It does
+//! not keep the answer for a wrong token; here that counts for as long as the answer for a right one. It sends the
+//! attributes of a resource for paths beneath `/api` and `/apis`, which are not served: here they are paths like
+//! others.
 
 mod authentication;
 mod authorities;
@@ -56,21 +57,21 @@ pub(super) struct Access {
     metrics: AccessMetrics,
 }
 
-/// What becomes of a request.
+/// The decision about a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Decision {
-    /// It is answered.
+    /// The request is served to this user.
     Allowed(User),
     /// Its credentials are not valid.
     Unauthorized,
     /// The user may not send it. The reason may be empty.
     Forbidden {
-        /// The user.
+        /// The user who is refused.
         user: User,
         /// The reason of the API server.
         reason: String,
     },
-    /// It is not known whether the user may send it.
+    /// The decision failed: an error prevented it.
     Failed(String),
 }
 

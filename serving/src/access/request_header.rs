@@ -18,17 +18,17 @@ pub(crate) struct HeaderNames {
     pub(crate) group: Vec<String>,
     /// How headers with further attributes begin.
     pub(crate) extra_prefixes: Vec<String>,
-    /// The common names of proxies; none for every certificate of their authority.
+    /// The common names of proxies. If empty, every certificate of their CA counts.
     pub(crate) allowed_names: Vec<String>,
 }
 
 impl HeaderNames {
-    /// Whether a proxy of this common name may name users.
+    /// Returns `true` if a proxy with this common name may name users.
     pub(super) fn allow(&self, common_name: &str) -> bool {
         self.allowed_names.is_empty() || self.allowed_names.iter().any(|name| name == common_name)
     }
 
-    /// The user that the headers name; `None` where they name none.
+    /// Returns the user that the headers name, or `None` if they name none.
     ///
     /// # Upstream
     /// `headerrequest` in `apiserver/pkg/authentication/request`.
@@ -69,7 +69,7 @@ fn text(value: &HeaderValue) -> String {
     String::from_utf8_lossy(value.as_bytes()).into_owned()
 }
 
-/// A key with its percent-encoding undone; a malformed one is taken as it is.
+/// Decodes the percent-encoding of a key. A malformed key stays unchanged.
 fn unescaped(key: &str) -> String {
     percent_decoded(key).unwrap_or_else(|| key.to_owned())
 }

@@ -1,4 +1,4 @@
-//! The answers of reviews, for as long as they count.
+//! The responses of reviews, for as long as they count.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-/// What a review is about: a hash, so that neither tokens nor long paths stay in memory.
+/// Hash of the subject of a review, so that neither tokens nor long paths stay in memory.
 pub(super) type Key = [u8; 32];
 
-/// The key of what is reviewed.
+/// Hashes the subject of a review.
 pub(super) fn key(of: &[u8]) -> Key {
     let hash = digest(&SHA256, of);
     let mut key = [0; 32];
@@ -20,7 +20,7 @@ pub(super) fn key(of: &[u8]) -> Key {
     key
 }
 
-/// The answers of reviews. Pure: the time is an argument.
+/// The responses of reviews. Pure: the time is an argument.
 #[derive(Debug)]
 struct Answers<V> {
     most: usize,
@@ -40,7 +40,7 @@ impl<V: Clone> Answers<V> {
         self.by_key.get(key).map(|(answer, _)| answer.clone())
     }
 
-    /// Keeps an answer until `end`; of too many the one that ends first is dropped.
+    /// Keeps a response until `end`. If there are too many, drops the response that ends first.
     fn insert(&mut self, key: Key, answer: V, end: Instant) {
         self.remove(&key);
         if self.by_key.len() >= self.most
@@ -61,7 +61,7 @@ impl<V: Clone> Answers<V> {
 
 type Pending<V> = Arc<OnceCell<Result<V, String>>>;
 
-/// The answers of reviews, for as long as they count; equal reviews that are under way are one.
+/// The responses of reviews, for as long as they count. Equal reviews at a time are sent once.
 #[derive(Debug)]
 pub(super) struct ReviewCache<V> {
     answers: Mutex<Answers<V>>,
@@ -69,23 +69,23 @@ pub(super) struct ReviewCache<V> {
 }
 
 impl<V: Clone> ReviewCache<V> {
-    /// A cache of at most so many answers.
+    /// Makes a cache of at most `most` responses.
     pub(super) fn new(most: usize) -> Self {
         Self { answers: Mutex::new(Answers::new(most)), pending: Mutex::default() }
     }
 
-    /// The answer that is known.
+    /// Returns the cached response.
     pub(super) fn known(&self, key: &Key) -> Option<V> {
         self.answers.lock().get(key, Instant::now())
     }
 
-    /// The answer that is known, or that of `review`, which counts for as long as `ttl` says.
+    /// Returns the cached response. If there is none, calls `review` and caches its response for `ttl`.
     ///
     /// # Cancellation
     /// Another caller that waits for the same review sends it again.
     ///
     /// # Errors
-    /// Those of the review, which are not kept.
+    /// If the review fails. The error is not cached.
     pub(super) async fn get(
         &self,
         key: Key,
@@ -115,7 +115,7 @@ struct Waiting<'a, V: Clone> {
 }
 
 impl<V: Clone> Waiting<'_, V> {
-    /// Whether no other caller has taken the answer yet: the review is not pending any more from then on.
+    /// Returns `true` if no other caller has taken the response yet. The review is not pending any more from then on.
     fn is_first(&self) -> bool {
         let mut pending = self.cache.pending.lock();
         let is_pending = pending.get(&self.key).is_some_and(|cell| Arc::ptr_eq(cell, &self.cell));
@@ -157,7 +157,7 @@ mod tests {
             Self { cache: ReviewCache::new(most), reviews: Cell::new(0) }
         }
 
-        /// Asks about `of`; the review takes a second, and answers how many there have been.
+        /// Asks about `of`. The review takes a second, and returns the number of reviews so far.
         async fn ask(&self, of: &str) -> Result<u32, String> {
             let review = async {
                 sleep(Duration::from_secs(1)).await;

@@ -17,13 +17,13 @@ const TOKEN_REVIEWS: Resource = Resource::cluster_scoped("authentication.k8s.io"
 const ACCESS_REVIEWS: Resource =
     Resource::cluster_scoped("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview");
 
-/// How long a review may take, repetitions and the wait for others included.
+/// Longest time for a review, including repetitions and the wait for other reviews.
 ///
 /// # Upstream
 /// `TokenRequestTimeout` and `ClientTimeout` in `apiserver/pkg/server/options`.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How many reviews are under way at a time; further ones wait.
+/// Largest number of reviews at a time; further ones wait.
 const MOST_REVIEWS: usize = 32;
 
 /// The code of the response to a creation.
@@ -36,7 +36,7 @@ const CREATED: u16 = 201;
 const PAUSES: [Duration; 4] =
     [Duration::from_millis(500), Duration::from_millis(750), Duration::from_millis(1125), Duration::from_millis(1690)];
 
-/// The answer of a `TokenReview`.
+/// Response to a `TokenReview`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(super) struct TokenReviewStatus {
@@ -45,7 +45,7 @@ pub(super) struct TokenReviewStatus {
     pub(super) error: String,
 }
 
-/// The answer of a `SubjectAccessReview`.
+/// Response to a `SubjectAccessReview`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(super) struct AccessReviewStatus {
@@ -54,7 +54,7 @@ pub(super) struct AccessReviewStatus {
     pub(super) reason: String,
 }
 
-/// What is asked in a `SubjectAccessReview`.
+/// The question of a `SubjectAccessReview`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AccessQuestion<'a> {
@@ -75,7 +75,7 @@ struct NonResource<'a> {
 }
 
 impl<'a> AccessQuestion<'a> {
-    /// Whether `user` may send a request of `verb` to `path`.
+    /// Asks if `user` may send a request of `verb` to `path`.
     pub(super) fn new(user: &'a User, path: &'a str, verb: &'a str) -> Self {
         let non_resource_attributes = NonResource { path, verb };
         Self { non_resource_attributes, user: &user.name, groups: &user.groups, uid: &user.uid, extra: &user.extra }
@@ -97,7 +97,7 @@ pub(super) struct Reviewer {
     under_way: Semaphore,
 }
 
-/// The clients that create reviews; a missing one has no API server to ask.
+/// The clients that create reviews; `None` without an API server to ask.
 #[derive(Clone, Default)]
 pub(super) struct Reviewers {
     pub(super) tokens: Option<Arc<Reviewer>>,
@@ -113,10 +113,10 @@ impl Reviewer {
         &self.api
     }
 
-    /// Asks whose token this is.
+    /// Asks the API server for the user of a token.
     ///
     /// # Errors
-    /// Where the API server does not say.
+    /// If the API server does not say.
     pub(super) async fn review_token(&self, token: &str) -> Result<TokenReviewStatus, String> {
         #[derive(Serialize)]
         struct Spec<'a> {
@@ -126,10 +126,10 @@ impl Reviewer {
         self.review(&TOKEN_REVIEWS, "authentication.k8s.io/v1", "TokenReview", &Spec { token }, answered).await
     }
 
-    /// Asks whether a user may send a request.
+    /// Asks if a user may send a request.
     ///
     /// # Errors
-    /// Where the API server does not say.
+    /// If the API server does not decide.
     pub(super) async fn review_access(&self, question: &AccessQuestion<'_>) -> Result<AccessReviewStatus, String> {
         // Upstream's manager does not count them.
         let answered = |_, _| {};
@@ -180,7 +180,7 @@ impl Reviewer {
     }
 }
 
-/// Whether a failed review may succeed soon.
+/// Returns `true` if a failed review may succeed soon.
 fn may_pass(error: &ApiError) -> bool {
     matches!(error.class(), ErrorClass::Transient | ErrorClass::Unavailable)
 }

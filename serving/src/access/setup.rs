@@ -19,7 +19,7 @@ use super::metrics::AccessMetrics;
 use super::reviewer::{Reviewer, Reviewers};
 use super::trust::{BundleSource, Trust, TrustError};
 
-/// The limits of reviews, which count for themselves.
+/// The rate limits of reviews, separate from other requests.
 ///
 /// # Upstream
 /// `getClient` of both options in `apiserver/pkg/server/options`.
@@ -29,36 +29,36 @@ const LIMITS: Limits = Limits { qps: 200.0, burst: 400 };
 const AUTHENTICATION: &str = "authentication";
 const AUTHORIZATION: &str = "authorization";
 
-/// Why requests cannot be authenticated or authorized as the settings say.
+/// An error in the settings of authentication and authorization.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupError {
-    /// A kubeconfig.
+    /// A kubeconfig cannot be used.
     #[error("cannot use the kubeconfig of --{flag}")]
     Kubeconfig {
-        /// The flag.
+        /// The flag of the kubeconfig.
         flag: &'static str,
-        /// What is wrong.
+        /// The reason why it cannot be loaded.
         source: LoadError,
     },
     /// The connection that a kubeconfig asks for.
     #[error("cannot connect to the API server with --{flag}")]
     Connect {
-        /// The flag.
+        /// The flag of the kubeconfig.
         flag: &'static str,
-        /// What is wrong.
+        /// The reason why no connection can be made.
         source: StackError,
     },
-    /// A file with authorities.
+    /// A file with CAs cannot be used.
     #[error(transparent)]
     Trust(#[from] TrustError),
 }
 
-/// The access of the HTTPS port, and what keeps it up to date.
+/// The access of the HTTPS port, and the parts that keep it up to date.
 pub(crate) struct Setup {
     pub(crate) access: Access,
     pub(crate) trust: Arc<Trust>,
-    /// Absent where nothing is read from the cluster.
+    /// `None` if nothing is read from the cluster.
     lookup: Option<Lookup>,
 }
 
@@ -73,7 +73,7 @@ impl Setup {
     /// Loads kubeconfigs and files, without a request.
     ///
     /// # Errors
-    /// Where a file that was given cannot be used.
+    /// If a file that was given cannot be used.
     pub(crate) async fn new(
         authentication: AuthenticationOptions,
         authorization: AuthorizationOptions,
@@ -127,7 +127,7 @@ impl Setup {
         Ok(Self { access, trust, lookup })
     }
 
-    /// What keeps the cluster's settings up to date, apart from the access.
+    /// Separates the access from the parts that keep it up to date.
     pub(crate) fn split(self) -> (Access, Arc<Trust>, Follower) {
         let follower = Follower { trust: Arc::clone(&self.trust), lookup: self.lookup };
         (self.access, self.trust, follower)
@@ -144,7 +144,7 @@ impl Follower {
     /// Reads the settings, and follows them until `stop`; `changed` is called after each change.
     ///
     /// # Errors
-    /// Where they cannot be read at the start, and are needed.
+    /// If they are needed and cannot be read at the start.
     pub(crate) async fn run(self, stop: &CancellationToken, changed: impl Fn()) -> Result<(), LookupError> {
         let Some(Lookup { reviewer, clients, is_required, seed }) = self.lookup else {
             stop.cancelled().await;
@@ -186,7 +186,8 @@ impl Follower {
     }
 }
 
-/// Clients with the credentials of a kubeconfig, or else of the pod; `None` where there are neither.
+/// Makes clients with the credentials of a kubeconfig, or of the pod if none is given. Returns `None` if there are
+/// neither.
 async fn client(
     kubeconfig: Option<&Path>,
     flag: &'static str,

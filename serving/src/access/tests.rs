@@ -1,4 +1,4 @@
-//! The access table against an API server that knows three tokens, and what requests cost it.
+//! The access table against an API server that knows three tokens, and the number of reviews.
 
 use std::convert::Infallible;
 use std::sync::Arc;

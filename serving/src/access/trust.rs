@@ -10,10 +10,10 @@ use super::authorities::{Authorities, BundleError};
 use super::cluster_config::ClusterConfig;
 use super::request_header::HeaderNames;
 
-/// Where the authorities of clients, or of front proxies, come from.
+/// Source of the CAs of clients, or of front proxies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum BundleSource {
-    /// A file.
+    /// A file in PEM.
     File(PathBuf),
     /// The cluster's config map.
     Cluster,
@@ -21,24 +21,24 @@ pub(super) enum BundleSource {
     None,
 }
 
-/// A file with authorities that cannot be used.
+/// An error in a file with CAs.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrustError {
     /// It cannot be read.
     #[error("cannot read the client CAs in {}", .path.display())]
     Read {
-        /// The file.
+        /// The file of the bundle.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// Its content cannot be used.
     #[error("cannot use the client CAs in {}", .path.display())]
     Bundle {
-        /// The file.
+        /// The file of the bundle.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason why the bundle is invalid.
         source: BundleError,
     },
 }
@@ -46,21 +46,21 @@ pub enum TrustError {
 /// Whose certificates count now.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Trusted {
-    /// The authorities of clients.
+    /// The CAs of clients.
     pub(super) clients: Option<Arc<Authorities>>,
-    /// The authorities of front proxies, and the headers in which those name users.
+    /// The CAs of front proxies, and the headers in which the proxies name users.
     pub(super) proxies: Option<(Arc<Authorities>, Arc<HeaderNames>)>,
 }
 
-/// Whose certificates count, as files and the cluster say now.
+/// The CAs whose certificates count now, from files and from the cluster.
 ///
 /// # Guarantees
-/// What cannot be used leaves everything as it is: a bundle that was valid counts until there is another.
+/// An invalid bundle changes nothing: the last valid bundle counts until there is another.
 #[derive(Debug)]
 pub(crate) struct Trust {
     clients: BundleSource,
     proxies: BundleSource,
-    /// The headers of front proxies, where flags and not the cluster name the authorities.
+    /// Headers of front proxies, if flags and not the cluster name their CAs.
     headers: Arc<HeaderNames>,
     now: RwLock<Trusted>,
 }
@@ -75,7 +75,7 @@ impl Trust {
         self.now.read().clone()
     }
 
-    /// The authorities whose certificates clients are asked for; `None` where none would ever count.
+    /// Returns the CAs whose certificates clients are asked for, or `None` if no certificate can ever count.
     pub(crate) fn subjects(&self) -> Option<Vec<DistinguishedName>> {
         if self.clients == BundleSource::None && self.proxies == BundleSource::None {
             return None;
@@ -109,7 +109,7 @@ impl Trust {
         Ok(changed)
     }
 
-    /// Takes from the cluster's config map what no flag gives.
+    /// Takes settings from the cluster's ConfigMap unless a flag has set them.
     pub(super) fn follow(&self, config: &ClusterConfig) {
         if self.clients == BundleSource::Cluster
             && let Some(read) = read_cluster(&config.client_ca, self.now().clients.as_deref())
@@ -127,7 +127,7 @@ impl Trust {
     }
 }
 
-/// The bundle in a file, unless it is the known one.
+/// Reads the bundle in a file. Returns `None` if it has not changed.
 fn read_file(path: &Path, known: Option<&Authorities>) -> Result<Option<Authorities>, TrustError> {
     let pem = std::fs::read(path).map_err(|source| TrustError::Read { path: path.to_owned(), source })?;
     if known.is_some_and(|known| known.are(&pem)) {
@@ -137,7 +137,7 @@ fn read_file(path: &Path, known: Option<&Authorities>) -> Result<Option<Authorit
     Ok(Some(read))
 }
 
-/// The bundle in the config map, unless it is the known one, missing, or cannot be used.
+/// Reads the bundle in the ConfigMap. Returns `None` if it has not changed, is missing, or cannot be used.
 fn read_cluster(pem: &str, known: Option<&Authorities>) -> Option<Authorities> {
     if pem.is_empty() || known.is_some_and(|known| known.are(pem.as_bytes())) {
         return None;
@@ -193,7 +193,7 @@ mod tests {
         let (_, taken) = file.now().proxies.expect("the cluster has them");
         assert_eq!(*taken, headers);
 
-        // The authorities may vanish or break; the headers change with the config map.
+        // The CAs may be removed or become invalid; the headers change with the ConfigMap.
         let other = HeaderNames { username: vec!["x-other".to_owned()], ..HeaderNames::default() };
         for broken in ["", "broken"] {
             file.follow(&ClusterConfig {

@@ -14,14 +14,12 @@ const ANONYMOUS: &str = "system:anonymous";
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct User {
-    /// The name.
     #[serde(rename = "username")]
     pub(crate) name: String,
     /// The UID, which may be empty.
     pub(crate) uid: String,
-    /// The groups.
     pub(crate) groups: Vec<String>,
-    /// Further attributes.
+    /// Further attributes with their values.
     pub(crate) extra: BTreeMap<String, Vec<String>>,
 }
 
@@ -31,7 +29,7 @@ impl User {
         Self { name: ANONYMOUS.to_owned(), groups: vec![UNAUTHENTICATED.to_owned()], ..Self::default() }
     }
 
-    /// Whether it is the user of a request without credentials.
+    /// Returns `true` for the user of a request without credentials.
     pub(crate) fn is_anonymous(&self) -> bool {
         self.name == ANONYMOUS || self.is_in(UNAUTHENTICATED)
     }

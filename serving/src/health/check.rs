@@ -1,4 +1,4 @@
-//! One named check.
+//! A health check with a name.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// A check that `run` answers: `Err` has the reason why it fails.
+    /// Makes a check from `run`. `Err` has the reason for the failure.
     #[must_use]
     pub fn new(name: &'static str, run: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> Self {
         Self { name, run: Arc::new(run) }

@@ -8,7 +8,7 @@ use super::check::Check;
 /// The checks of `/healthz` and `/livez`: `own`, and one for each controller that is initialized.
 ///
 /// # Upstream
-/// `ping` is there only while no other check is.
+/// `ping` exists only without other checks.
 pub(crate) fn live(manager: &ManagerHandle, own: &[Check]) -> Vec<Check> {
     let controllers = manager.controllers();
     let of_controllers = controllers.iter().filter(|controller| is_initialized(controller)).map(|controller| {
@@ -22,7 +22,7 @@ pub(crate) fn live(manager: &ManagerHandle, own: &[Check]) -> Vec<Check> {
     checks
 }
 
-/// The check of the caches, for readiness: a restart does not cure one that does not sync.
+/// Makes the check of the caches. It is for readiness only, because a restart does not cure a cache that does not sync.
 pub(crate) fn caches_check(manager: &ManagerHandle) -> Check {
     let manager = manager.clone();
     Check::new("caches", move || caches(&manager.informers()))
@@ -39,7 +39,7 @@ fn is_initialized(controller: &ControllerStatus) -> bool {
     )
 }
 
-/// Whether all caches have synced; the error names the kinds that have not, and why.
+/// Fails if a cache has not synced. The error names the kinds and the reasons.
 fn caches(informers: &[InformerStatus]) -> Result<(), String> {
     let unsynced = informers.iter().filter(|informer| !informer.synced);
     let reasons: Vec<String> = unsynced

@@ -32,10 +32,10 @@ impl Query {
     }
 }
 
-/// The answer to a request for health.
+/// The response to a request for health.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Report {
-    /// What is printed.
+    /// Text of the response.
     pub(crate) body: String,
     /// The checks that failed, with their reasons, which are for the log.
     pub(crate) failed: Vec<(&'static str, String)>,

@@ -16,7 +16,7 @@ use super::responses::{json, not_found};
 use crate::debug;
 use crate::state::ServingState;
 
-/// What a list shows.
+/// Makes the JSON of a list.
 type Show = fn(&ManagerHandle) -> Value;
 
 pub(super) fn routes(state: &Arc<ServingState>) -> Router {

@@ -32,12 +32,12 @@ pub(super) fn routes(state: &Arc<ServingState>) -> Router {
     routes.with_state(Arc::clone(state))
 }
 
-/// What only a restart cures: the kubelet restarts what is not alive.
+/// Returns the checks of problems that only a restart cures: the kubelet restarts a process that is not alive.
 fn live_checks(state: &ServingState) -> Vec<Check> {
     live(&state.manager, &state.live)
 }
 
-/// Those of liveness, and what a restart does not cure.
+/// Returns the checks of liveness, and of problems that a restart does not cure.
 fn ready_checks(state: &ServingState) -> Vec<Check> {
     let of_readiness = [caches_check(&state.manager)].into_iter().chain(state.ready.iter().cloned());
     live_checks(state).into_iter().chain(of_readiness).collect()

@@ -20,7 +20,7 @@ use super::state::ServingState;
 use super::ui::Feed;
 pub(crate) use responses::{text, typed};
 
-/// All routes, with those of the status page where there is a feed for it.
+/// Returns all routes, with the routes of the status page if there is a feed for it.
 pub(super) fn router(state: &Arc<ServingState>, feed: Option<&Arc<Feed>>) -> Router {
     let of_files = [
         health::routes,

@@ -1,4 +1,4 @@
-//! The form in which `/flagz` and `/statusz` answer, as the header `Accept` asks for it. Pure.
+//! The form of responses of `/flagz` and `/statusz`, from the header `Accept`. Pure.
 //!
 //! # Upstream
 //! `NegotiateOutputMediaType` in `apiserver/pkg/endpoints/handlers/negotiation`, with the restrictions of both paths.
@@ -9,7 +9,7 @@ use http::header::ACCEPT;
 /// The versions of the structured forms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Version {
-    /// Deprecated.
+    /// The deprecated version of the API.
     V1Alpha1,
     V1Beta1,
 }
@@ -24,7 +24,7 @@ impl Version {
     }
 }
 
-/// The form of an answer.
+/// The form of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Text,
@@ -32,7 +32,7 @@ pub(super) enum Form {
     Yaml(Version),
 }
 
-/// The form that a request for an object of `kind` asks for; `None` where none that it accepts is served.
+/// Returns the form that a request for an object of `kind` asks for, or `None` if no form that it accepts is served.
 pub(super) fn negotiate(headers: &HeaderMap, kind: &str) -> Option<Form> {
     let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     if accept.trim().is_empty() {

@@ -19,10 +19,10 @@ use super::responses::{text, typed};
 use crate::profiler::{ProfileError, Profiler};
 use crate::state::ServingState;
 
-/// How long CPU time is sampled where no one says otherwise, as in Go.
+/// Seconds for which CPU time is sampled unless the request says otherwise, as in Go.
 const DEFAULT: u64 = 30;
 
-/// How long it is sampled at most.
+/// Longest time of sampling, in seconds.
 const MOST: u64 = 300;
 
 const INDEX: &str = "\
@@ -81,7 +81,7 @@ async fn cmdline() -> Response<Body> {
     text(StatusCode::OK, words.join("\0"))
 }
 
-/// The parameter `seconds`. What is no positive number is the default, as in Go.
+/// Reads the parameter `seconds`. A value that is not a positive number means the default, as in Go.
 fn seconds(query: Option<&str>) -> Result<u64, String> {
     let mut parameters = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
     let seconds = parameters.find(|(name, _)| name == "seconds").and_then(|(_, value)| value.parse().ok());
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
     use crate::tests::{settings, state};
 
-    /// A profiler that returns the seconds that it was asked for, and is in use when the heap is asked for.
+    /// A profiler that returns the requested seconds, and is always in use for heap profiles.
     struct Echo;
 
     #[async_trait]

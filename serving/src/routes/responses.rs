@@ -4,7 +4,7 @@ use axum::body::Body;
 use http::header::{CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use http::{Response, StatusCode};
 
-/// A response in plain text, as `http.Error` writes one; `body` ends with a line feed where it is an error.
+/// A response in plain text, in the form of `http.Error`. The `body` of an error ends with a line feed.
 pub(crate) fn text(status: StatusCode, body: impl Into<String>) -> Response<Body> {
     typed(status, "text/plain; charset=utf-8", body.into())
 }

@@ -1,8 +1,9 @@
-//! `/flagz` and `/statusz`: the flags and what runs, as text, or as JSON and YAML of a stated version. Each behind its gate.
+//! `/flagz` and `/statusz`: the flags and the status, as text, or as JSON and YAML of a stated version. Each behind its
+//! gate.
 //!
 //! # Upstream
-//! `apiserver/pkg/server/flagz` and `statusz`: kinds, fields and negotiation are the same. Text is for people, and in a form
-//! of our own; `goVersion` is empty.
+//! `apiserver/pkg/server/flagz` and `statusz`: kinds, fields and negotiation are the same. The text has a form of our
+//! own; `goVersion` is empty.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -47,7 +48,7 @@ pub(super) fn routes(state: &Arc<ServingState>) -> Router {
 fn flags(state: &ServingState) -> Map<String, Value> {
     let settings = &state.settings;
     let of_flags = settings.rows().iter().filter_map(|row| {
-        // What only a file can set has the name of a key.
+        // A setting that only a file can set has the name of a key.
         let is_flag = !row.name.contains(|letter: char| letter == '.' || letter.is_ascii_uppercase());
         let value = settings.value(row.name).filter(|_| is_flag)?;
         Some((row.name.to_owned(), value.to_string().into()))
@@ -55,7 +56,7 @@ fn flags(state: &ServingState) -> Map<String, Value> {
     Map::from_iter([("flags".to_owned(), Value::Object(of_flags.collect()))])
 }
 
-/// What runs, since when.
+/// Describes the program and its uptime.
 fn status(state: &ServingState, now: Timestamp) -> Map<String, Value> {
     let up = now.duration_since(state.started).as_secs().max(0);
     // As `kube=1.35`, or as the version alone.

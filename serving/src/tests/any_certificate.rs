@@ -1,9 +1,8 @@
-//! A client's verifier for certificates that no authority has signed.
+//! A client's verifier for certificates that no CA has signed.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 
-/// Accepts every certificate.
 #[derive(Debug)]
 pub(crate) struct AnyCertificate;
 

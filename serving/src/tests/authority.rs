@@ -1,9 +1,9 @@
-//! A certificate authority for tests.
+//! A CA for tests.
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair};
 use rustls::pki_types::CertificateDer;
 
-/// A certificate authority that signs certificates of clients.
+/// A CA that signs certificates of clients.
 pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -23,7 +23,7 @@ impl Authority {
         self.certify_with(name, groups, |_| {})
     }
 
-    /// As [`certify`](Self::certify), with changes to what is signed.
+    /// Like [`certify`](Self::certify), with changes to the certificate before it is signed.
     pub(crate) fn certify_with(
         &self,
         name: &str,

@@ -1,4 +1,4 @@
-//! A client that sends what a test wants it to.
+//! A client that sends the requests of a test.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

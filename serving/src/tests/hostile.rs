@@ -1,4 +1,4 @@
-//! Clients that want to do harm: what they cost is bounded, and others are served meanwhile.
+//! Hostile clients: their cost is bounded, and other clients are served meanwhile.
 
 use std::task::Poll;
 use std::time::Duration;
@@ -23,7 +23,7 @@ async fn is_served(client: &Client) {
     assert_eq!((answer.code, answer.body.as_str()), (200, "ok"));
 }
 
-/// Whether the other side has closed the connection.
+/// Returns `true` if the server has closed the connection.
 async fn is_closed(stream: &mut TcpStream) -> bool {
     let mut byte = [0];
     matches!(timeout(PATIENCE, stream.read(&mut byte)).await, Ok(Ok(0) | Err(_)))
@@ -98,7 +98,7 @@ fn request(path: &str) -> http::Request<()> {
     http::Request::get(format!("https://localhost{path}")).body(()).expect("it is a request")
 }
 
-/// CVE-2023-44487.
+/// The attack of CVE-2023-44487.
 #[tokio::test]
 async fn a_rapid_reset_ends_the_connection() {
     let port = Port::start(&[]).await;

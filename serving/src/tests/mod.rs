@@ -31,7 +31,7 @@ pub(super) fn settings(arguments: &[&str]) -> Effective {
     }
 }
 
-/// What a program with these settings shows.
+/// State of a program with these settings.
 pub(super) fn state(settings: &Effective) -> ServingState {
     let controller = ControllerDescriptor::new("test-controller", |_| Ok(Loops::none("as the test wants it")));
     let registry = Registry::of([controller]).expect("it is one controller");
@@ -70,7 +70,7 @@ impl Port {
     }
 }
 
-/// A port that is bound on 127.0.0.1, and what it is to show.
+/// A port that is bound on 127.0.0.1, and the state that it will show.
 fn bound(arguments: &[&str], live: Vec<Check>) -> (Bound, ServingState) {
     let arguments = [&["--secure-port=1", "--bind-address=127.0.0.1"], arguments].concat();
     let settings = settings(&arguments);

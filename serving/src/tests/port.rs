@@ -1,4 +1,4 @@
-//! What everybody gets, and how the port begins and ends.
+//! Endpoints for all users, and the start and end of the port.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -7,7 +7,7 @@ use super::Port;
 
 const OPEN: &str = "--authorization-always-allow-paths=/debug/*";
 
-/// What the page requests, as its scripts name it.
+/// The paths that the page requests, as its scripts name them.
 const PATHS: &[&str] = &["/debug/ui", "/debug/ui/settings", "/debug/ui/events"];
 
 #[tokio::test]

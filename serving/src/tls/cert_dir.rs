@@ -14,7 +14,7 @@ use super::self_signed;
 /// Writes a self-signed pair unless both files exist.
 ///
 /// # Errors
-/// Where only one exists, or the files cannot be written.
+/// If only one exists, or the files cannot be written.
 pub(super) fn generate_if_missing(files: &KeyPairFiles, bound: IpAddr, now: Timestamp) -> Result<(), PairError> {
     match (files.cert.exists(), files.key.exists()) {
         (true, true) => return Ok(()),

@@ -10,14 +10,14 @@ use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
 /// Takes any certificate, or none, from clients that prove to have its key.
 ///
-/// The certificate is verified when a request is authenticated, and not before: a client whose certificate is not known
-/// here may still have a token, or ask for a path that is open to all.
+/// The certificate is verified when a request is authenticated, and not before: a client with an unknown certificate
+/// may still have a token, or request a path that is open to all.
 ///
 /// # Upstream
 /// `tls.RequestClientCert` in `apiserver/pkg/server/secure_serving.go`.
 #[derive(Debug)]
 pub(super) struct AnyClientCertificate {
-    /// The names of the authorities that are known here, from which clients choose.
+    /// The names of the known CAs, from which clients choose.
     authorities: Vec<DistinguishedName>,
     algorithms: WebPkiSupportedAlgorithms,
 }

@@ -10,24 +10,24 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
-/// Why a certificate cannot be served.
+/// An error in a certificate or its key.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PairError {
     /// A file cannot be read.
     #[error("cannot read {} of the HTTPS port", .path.display())]
     Read {
-        /// The file.
+        /// The file that cannot be read.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A self-signed pair cannot be written.
     #[error("cannot write the self-signed certificate of the HTTPS port to {}: choose another --cert-dir", .path.display())]
     Write {
-        /// The file.
+        /// The file that cannot be written.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// One file of a pair exists and the other does not.
@@ -41,11 +41,11 @@ pub enum PairError {
     /// The content of a file is no certificate or key.
     #[error("{what} of the HTTPS port in {} cannot be used: it must be PEM", .path.display())]
     Pem {
-        /// What is expected.
+        /// The expected content of the file.
         what: &'static str,
-        /// The file.
+        /// The file with the wrong content.
         path: PathBuf,
-        /// What is wrong.
+        /// The error of the PEM parser.
         source: rustls::pki_types::pem::Error,
     },
     /// Certificate and key do not belong together, or are of a kind that is not supported.
@@ -53,7 +53,7 @@ pub enum PairError {
     Mismatch {
         /// The file of the certificate.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason from the TLS library.
         source: rustls::Error,
     },
     /// The system gives no randomness.
@@ -64,7 +64,7 @@ pub enum PairError {
     Missing,
 }
 
-/// A certificate with those of its authorities, and its key, in PEM.
+/// A certificate, the certificates of its CAs, and its key, in PEM.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct KeyPair {
     /// The file of the certificate, for errors.
@@ -74,10 +74,10 @@ pub(super) struct KeyPair {
 }
 
 impl KeyPair {
-    /// The pair as rustls uses it.
+    /// Converts the pair for rustls.
     ///
     /// # Errors
-    /// Where the two do not belong together.
+    /// If certificate and key do not belong together.
     pub(super) fn certified(&self, provider: &Arc<CryptoProvider>) -> Result<Arc<CertifiedKey>, PairError> {
         let pem = |what, source| PairError::Pem { what, path: self.path.clone(), source };
         let chain: Result<Vec<CertificateDer<'static>>, _> = CertificateDer::pem_slice_iter(&self.cert).collect();

@@ -1,4 +1,4 @@
-//! TLS of the HTTPS port: certificates by host name, reloaded when their files change, and what is negotiated.
+//! TLS of the HTTPS port: certificates by host name, reloaded when their files change, and the negotiated parameters.
 
 mod cert_dir;
 mod client_certificates;
@@ -23,21 +23,21 @@ use key_pair::{KeyPair, KeyPairFiles};
 pub(crate) use parameters::TlsParameters;
 use server_names::ServerNames;
 
-/// Where the default certificate comes from.
+/// Source of the default certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum KeyPairSource {
     /// Two files, which must exist.
     Files {
-        /// The certificate, those of its authorities after it.
+        /// File of the certificate, followed by the certificates of its CAs.
         cert: PathBuf,
-        /// The private key.
+        /// File of the private key.
         key: PathBuf,
     },
     /// Two files in `--cert-dir`. A self-signed certificate is written to them if neither exists.
     Folder {
-        /// The certificate.
+        /// File of the certificate.
         cert: PathBuf,
-        /// The private key.
+        /// File of the private key.
         key: PathBuf,
     },
     /// A self-signed certificate that only this process has.
@@ -47,7 +47,7 @@ pub(crate) enum KeyPairSource {
 /// Certificates and parameters of the HTTPS port.
 #[derive(Debug, Clone)]
 pub(crate) struct TlsSettings {
-    /// The default certificate.
+    /// Certificate for all other host names.
     pub(crate) pair: KeyPairSource,
     /// The certificates for certain host names.
     pub(crate) by_name: Vec<CertKey>,
@@ -57,7 +57,7 @@ pub(crate) struct TlsSettings {
     pub(crate) http2: bool,
 }
 
-/// Why TLS cannot be served.
+/// An error that prevents TLS.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
@@ -77,7 +77,7 @@ pub(super) struct Tls {
     loaded: Mutex<Loaded>,
 }
 
-/// What has been read, and the configurations that follow from it.
+/// The key pairs that were read, and the configurations that follow from them.
 struct Loaded {
     default: KeyPair,
     by_name: Vec<KeyPair>,
@@ -95,7 +95,7 @@ impl Tls {
     /// Reads all certificates; a self-signed one is valid from `now`, for `bound` and the names of this machine.
     ///
     /// # Errors
-    /// Where a file cannot be read, or a pair cannot be used.
+    /// If a file cannot be read, or a pair cannot be used.
     pub(super) fn load(settings: TlsSettings, bound: IpAddr, now: Timestamp) -> Result<Self, TlsError> {
         let in_memory = match &settings.pair {
             KeyPairSource::Files { .. } => None,
@@ -119,10 +119,10 @@ impl Tls {
         Arc::clone(by_address.unwrap_or(&loaded.configs.default))
     }
 
-    /// Reads the files again; returns whether anything has changed. Pairs that cannot be used leave all as it is.
+    /// Reads the files again. Returns `true` if anything has changed. Invalid pairs change nothing.
     ///
     /// # Errors
-    /// As [`load`](Self::load).
+    /// The errors of [`load`](Self::load).
     pub(super) fn reload(&self) -> Result<bool, TlsError> {
         let (default, by_name) = read(&self.settings, self.in_memory.as_ref())?;
         let clients = {
@@ -138,10 +138,10 @@ impl Tls {
         Ok(true)
     }
 
-    /// Asks clients for certificates of these authorities from now on; `None` asks for none.
+    /// Asks clients for certificates of these CAs from now on; `None` asks for none.
     ///
     /// # Errors
-    /// None, unless [`load`](Self::load) would fail as well.
+    /// Only if [`load`](Self::load) would fail as well.
     pub(super) fn ask_for(&self, clients: Option<Vec<DistinguishedName>>) -> Result<(), TlsError> {
         let mut loaded = self.loaded.lock();
         loaded.configs = configs(&self.settings, &loaded.default, &loaded.by_name, clients.as_deref())?;
@@ -156,7 +156,7 @@ impl std::fmt::Debug for Tls {
     }
 }
 
-/// The pairs as they are in their files now.
+/// Reads the pairs from their files.
 fn read(settings: &TlsSettings, in_memory: Option<&KeyPair>) -> Result<(KeyPair, Vec<KeyPair>), PairError> {
     let default = match (&settings.pair, in_memory) {
         (KeyPairSource::Files { cert, key } | KeyPairSource::Folder { cert, key }, _) => {
@@ -196,7 +196,7 @@ fn configs(
             None => builder.with_no_client_auth(),
         };
         let mut config = builder.with_cert_resolver(Arc::new(names));
-        // Probes and scrapers do not resume sessions, and what is kept for resumption is memory that clients control.
+        // Probes and scrapers do not resume sessions, and clients would control the memory for resumption.
         config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];

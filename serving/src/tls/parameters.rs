@@ -1,4 +1,4 @@
-//! What TLS negotiates: versions, cipher suites and groups of the key exchange, by upstream's names.
+//! Parameters of TLS: versions, cipher suites and groups of the key exchange, by upstream's names.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use rustls::{SupportedCipherSuite, SupportedProtocolVersion};
 const BOTH: &[&SupportedProtocolVersion] = &[&TLS13, &TLS12];
 const ONLY_TLS13: &[&SupportedProtocolVersion] = &[&TLS13];
 
-/// What TLS negotiates.
+/// Versions, cipher suites and groups of TLS.
 #[derive(Debug, Clone)]
 pub(crate) struct TlsParameters {
     provider: Arc<CryptoProvider>,
@@ -17,12 +17,12 @@ pub(crate) struct TlsParameters {
 }
 
 impl TlsParameters {
-    /// The parameters of `--tls-cipher-suites`, `--tls-curve-preferences` and `--tls-min-version`, of which each may be
-    /// empty for the defaults. The suites choose among those of TLS 1.2, and the order of the curves does not count, as
+    /// Reads the values of `--tls-cipher-suites`, `--tls-curve-preferences` and `--tls-min-version`. An empty value
+    /// means the default. The suites select suites of TLS 1.2 only, and the order of the curves does not count, as
     /// upstream.
     ///
     /// # Errors
-    /// Each flag that asks for what is not supported, with the reason.
+    /// Each flag with a value that is not supported, with the reason.
     pub(crate) fn new(
         suites: &[String],
         curves: &[i32],
@@ -90,7 +90,7 @@ fn iana_name(suite: &SupportedCipherSuite) -> String {
     name.strip_prefix("TLS13_").map_or_else(|| name.to_owned(), |rest| format!("TLS_{rest}"))
 }
 
-/// Whether `name` is the name of a suite; Go has shorter ones for `ChaCha20` too.
+/// Returns `true` if `name` is the name of a suite. Go has shorter names for `ChaCha20` too.
 fn is_named(suite: &SupportedCipherSuite, name: &str) -> bool {
     let full = iana_name(suite);
     full == name || (name.ends_with("_CHACHA20_POLY1305") && full.strip_suffix("_SHA256") == Some(name))

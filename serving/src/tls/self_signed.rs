@@ -11,13 +11,11 @@ use rcgen::{
 
 use super::key_pair::KeyPair;
 
-/// How long a certificate is valid.
-///
-/// # Upstream
-/// `GenerateSelfSignedCertKeyWithOptions` in `client-go/util/cert`.
+/// Time for which a certificate is valid.
 const VALIDITY: SignedDuration = SignedDuration::from_hours(365 * 24);
 
-/// A certificate for `localhost`, 127.0.0.1 and `bound`, followed by that of an authority whose key is forgotten.
+/// Makes a certificate for `localhost`, 127.0.0.1 and `bound`, followed by the certificate of a CA whose key is
+/// forgotten.
 pub(super) fn generate(bound: IpAddr, now: Timestamp) -> Result<KeyPair, Error> {
     let second = now.as_second();
     let mut params = params(format!("localhost-ca@{second}"), Vec::new(), now)?;

@@ -24,8 +24,7 @@ pub(super) struct ServerNames<C = Arc<CertifiedKey>> {
 }
 
 impl ServerNames {
-    /// The certificates of pairs with the names that are given for each; a pair without any has those of its
-    /// certificate.
+    /// Maps names to the certificates of pairs. A pair without given names uses the names in its certificate.
     pub(super) fn new(default: Arc<CertifiedKey>, pairs: Vec<(Vec<String>, Arc<CertifiedKey>)>) -> Self {
         let pairs = pairs.into_iter().map(|(given, pair)| {
             let own = pair.cert.first().map(names_of).unwrap_or_default();
@@ -50,7 +49,7 @@ impl<C: Clone> ServerNames<C> {
         Self { without_name: default.clone(), default, by_name }
     }
 
-    /// The names that are addresses; each with what holds for connections to it.
+    /// Returns the names that are IP addresses, each with the certificates for connections to it.
     pub(super) fn addresses(&self) -> impl Iterator<Item = (IpAddr, Self)> {
         self.by_name.iter().filter_map(|(name, pair)| {
             let address: IpAddr = name.parse().ok()?;
@@ -82,7 +81,7 @@ fn names_of(certificate: &CertificateDer<'_>) -> Vec<String> {
     common.into_iter().chain(parsed.valid_dns_names().map(str::to_owned)).collect()
 }
 
-/// Whether `text` is a DNS name as RFC 1123 allows it.
+/// Returns `true` if `text` is a DNS name according to RFC 1123.
 fn is_dns_name(text: &str) -> bool {
     let is_label = |label: &str| {
         let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();

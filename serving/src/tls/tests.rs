@@ -30,7 +30,7 @@ fn write_pair(folder: &Path, file: &str, name: &str) -> CertKey {
     CertKey { cert: path("crt").display().to_string(), key: path("key").display().to_string(), names: Vec::new() }
 }
 
-/// What a client that asks for `name` at the address `to` is shown: the first certificate, and the protocol.
+/// Returns the first certificate and the protocol that a client gets if it asks for `name` at the address `to`.
 fn shown(tls: &Tls, to: IpAddr, name: &str) -> (Vec<u8>, Vec<u8>) {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut config = ClientConfig::builder_with_provider(provider)
@@ -121,7 +121,7 @@ fn changed_files_are_served_and_broken_ones_are_not() {
     let first = certificate_in(&files.cert);
     assert!(!tls.reload().expect("the files are right"));
 
-    // In the middle of a change, the key is not that of the certificate yet.
+    // In the middle of a change, the key does not fit the certificate yet.
     let old_key = fs::read(&files.key).expect("it is there");
     write_pair(folder.path(), "a", "a.example");
     let new_key = fs::read(&files.key).expect("it is there");

@@ -15,10 +15,10 @@ use super::history::History;
 use super::snapshot::{settings, state};
 use crate::state::ServingState;
 
-/// How many streams of events are open at a time, of all clients together. Each counts as an answer under way.
+/// Largest number of open event streams of all clients together. Each counts as a response that is being sent.
 pub(super) const MOST_STREAMS: usize = 8;
 
-/// How often samples are taken, and state is sent.
+/// Interval at which samples are taken and state is sent.
 const INTERVAL: Duration = Duration::from_secs(3);
 
 /// The feed of the status page.
@@ -32,7 +32,7 @@ pub(crate) struct Feed {
 }
 
 impl Feed {
-    /// A feed of what `shown` shows, whose streams end at `stop`.
+    /// Makes a feed of the state in `shown`. Its streams end at `stop`.
     pub(crate) fn new(shown: Arc<ServingState>, stop: CancellationToken) -> Arc<Self> {
         Arc::new(Self {
             shown,
@@ -65,7 +65,7 @@ impl Feed {
         }
     }
 
-    /// A stream of events: `history`, then `state` again and again. Absent while as many are open as may be.
+    /// Opens a stream of events: `history`, then `state` repeatedly. Returns `None` if too many are open.
     pub(crate) fn stream(&self) -> Option<Body> {
         let permit = Arc::clone(&self.streams).try_acquire_owned().ok()?;
         let (history, tick) = {
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
     use crate::tests::{settings, state};
 
-    /// A feed that runs, with what stops it.
+    /// A running feed, with its stop.
     fn running() -> (Arc<Feed>, CancellationToken, JoinSet<()>) {
         let stop = CancellationToken::new();
         let feed = Feed::new(Arc::new(state(&settings(&["--debug-ui", "--kube-api-qps=50"]))), stop.clone());

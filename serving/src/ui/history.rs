@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, VecDeque};
 use kcm_framework::explain::QueueStatus;
 use serde_json::{Value, json};
 
-/// How many samples of a queue are kept.
+/// Number of samples of a queue that are kept.
 const SAMPLES: usize = 200;
 
-/// Of how many queues samples are kept: twice as many as all controllers of upstream have. Further queues have no chart.
+/// Largest number of queues with samples: twice the number of queues of all upstream's controllers. Further queues have
+/// no chart.
 const MOST_QUEUES: usize = 128;
 
 /// The counts of one queue at one time.
@@ -43,7 +44,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Adds a sample of each queue, and forgets queues that are gone.
+    /// Adds a sample of each queue, and forgets queues that no longer exist.
     pub(super) fn add(&mut self, queues: &[QueueStatus]) {
         self.tick += 1;
         self.queues.retain(|(controller, name), _| {

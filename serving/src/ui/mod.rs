@@ -1,9 +1,9 @@
-//! The status page `/debug/ui`: state of the manager for people, live.
+//! The status page `/debug/ui`: live state of the manager for operators.
 //!
 //! ```text
 //! ManagerHandle ──every 3 s──▶ Feed ──▶ History            the last ten minutes of each queue
 //!                                │
-//!                                └──▶ streams of events ──▶ page.js in a browser ──▶ /debug/… of what is looked up
+//!                                └──▶ streams of events ──▶ page.js in a browser ──▶ /debug/… of the looked-up object
 //! ```
 //!
 //! # Guarantees

@@ -18,9 +18,9 @@ const SCRIPT: &[&str] = &[
 /// The page with its policy.
 #[derive(Debug)]
 pub(crate) struct Page {
-    /// The document.
+    /// The document of the page.
     pub(crate) html: String,
-    /// The header `Content-Security-Policy`.
+    /// Value of the header `Content-Security-Policy`.
     pub(crate) policy: String,
 }
 

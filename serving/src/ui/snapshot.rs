@@ -9,7 +9,7 @@ use crate::debug;
 use crate::health::{caches_check, live};
 use crate::state::ServingState;
 
-/// How many keys of each list of a queue are sent: the page shows the first ones only.
+/// Largest number of keys of each list of a queue that are sent. The page shows only the first ones.
 const MOST_KEYS: usize = 10;
 
 /// The state of the manager, with the number of the last sample of its queues.

@@ -1,4 +1,4 @@
-//! What holds for every declared view, from its declaration alone.
+//! Rules that hold for every declared view, tested from its declaration alone.
 
 mod other_kinds;
 mod sample;
@@ -24,8 +24,8 @@ use schema::Schema;
 
 const SAMPLES: u64 = 300;
 
-/// Checks a view of a kind that API servers serve as protobuf; returns how many samples decoded to something else than
-/// the first one.
+/// Checks a view of a kind that API servers serve as protobuf; returns the number of samples that decoded differently
+/// from the first one.
 fn check<V: KnownView + Declared + Debug + PartialEq>(schema: &Schema) -> usize {
     let of = kind_of(&V::RESOURCE);
     schema.assert_has(V::MESSAGE, &of);
@@ -71,7 +71,7 @@ fn sample<V: KnownView>(schema: &Schema, of: &str, declared: &Message, seed: u64
     (Value::from(json).to_string(), message)
 }
 
-/// Decodes what is left of an object in both forms; only a panic fails.
+/// Decodes damaged forms of an object. Only a panic fails.
 fn damage<V: KnownView>(json: &str, message: &[u8], random: &mut Random) {
     for end in 0..message.len() {
         let mut broken = message.to_vec();
@@ -122,7 +122,7 @@ fn every_view_reads_the_same_from_json_and_protobuf_with_upstreams_names_and_num
     ];
     assert!(different.iter().all(|count| *count > 100), "samples must differ: {different:?}");
 
-    // Which fails where a view, or a part, is missing above.
+    // Fails if a view or a part is missing above.
     let views = concat!(env!("CARGO_MANIFEST_DIR"), "/src/views");
     let files = fs::read_dir(views).unwrap().map(|file| fs::read_to_string(file.unwrap().path()).unwrap());
     let parts = |file: &str| {

@@ -1,4 +1,4 @@
-//! Views of kinds beside those of this crate, as later controllers will declare them.
+//! Views of kinds that this crate does not have, declared as later controllers will do it.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::protobuf::{Field, Kind};
 use crate::{Condition, IntOrPercent, InternedStr, LabelSelector, Labels, Need, Needs, Resource, View};
 
 crate::view! {
-    /// A service.
+    /// View of a Service, to test the declaration.
     pub(super) struct Service {
         resource: Resource::namespaced("", "v1", "services", "Service");
 
@@ -38,7 +38,7 @@ crate::message! {
 }
 
 crate::view! {
-    /// A job.
+    /// View of a Job, to test the declaration.
     pub(super) struct Job {
         resource: Resource::namespaced("batch", "v1", "jobs", "Job");
         parts: JobPart [JobDeadlines];

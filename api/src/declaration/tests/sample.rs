@@ -46,7 +46,7 @@ const STRINGS: [&str; 16] = [
     "Terminating",
 ];
 
-/// Makes objects.
+/// Makes objects of upstream's types from a schema.
 pub(super) struct Sampler<'a> {
     pub(super) schema: &'a Schema,
     pub(super) random: Random,
@@ -55,7 +55,8 @@ pub(super) struct Sampler<'a> {
 }
 
 impl Sampler<'_> {
-    /// An object of upstream's type with the declared fields, some of them unset, and one that is not declared.
+    /// Makes an object of upstream's type with the declared fields, some of them unset, and a field that is not
+    /// declared.
     pub(super) fn object(&mut self, message: &Message, of: &str) -> (Map<String, Value>, Vec<u8>) {
         let mut json = Map::new();
         let message = self.fields(message, of, false, &mut json);
@@ -88,7 +89,7 @@ impl Sampler<'_> {
         encoded.concat()
     }
 
-    /// A field in both forms. JSON leaves out what is empty and no pointer; protobuf has it.
+    /// A field in both forms. JSON leaves out empty values that are not pointers; protobuf has them.
     fn field(
         &mut self,
         number: u32,

@@ -11,11 +11,11 @@ const TABLE: &str = include_str!("../../../../sandbox/apiserver/data/schema.txt"
 pub(super) struct Upstream {
     /// Its type, in the words of the table.
     pub(super) type_: &'static str,
-    /// Whether Go has a pointer, which is absent in both forms where it is not set.
+    /// Whether the Go field is a pointer, which is absent in both forms if it is not set.
     pub(super) is_pointer: bool,
     /// Whether Go has a struct that is no pointer, which is always there.
     pub(super) is_embedded: bool,
-    /// Whether JSON has the field even where it is empty.
+    /// Whether JSON has the field even if it is empty.
     pub(super) is_always_written: bool,
     number: (u32, Option<u32>),
 }
@@ -104,7 +104,7 @@ fn field(type_: &'static str, marks: std::str::Split<'static, char>) -> Upstream
             _ => read.is_always_written |= mark.starts_with('='),
         }
         if let Some(number) = mark.strip_prefix('#') {
-            // A struct embedded in an embedded one has three numbers, and no view.
+            // A struct embedded in an embedded struct has three numbers, and no view.
             let parse = |text: &str| text.parse().unwrap_or_default();
             read.number = match number.split_once('.') {
                 Some((within, number)) => (parse(within), Some(parse(number))),
@@ -115,7 +115,7 @@ fn field(type_: &'static str, marks: std::str::Split<'static, char>) -> Upstream
     read
 }
 
-/// Whether a field lies in a message around which JSON has none.
+/// Returns `true` if a field lies in a message that JSON does not have.
 pub(super) fn is_inlined(field: &Field) -> bool {
     field.slot == Slot::Section && field.name.is_empty()
 }

@@ -20,7 +20,7 @@ use super::exec_metrics::{ExecPluginMetrics, OfPlugin};
 use super::{ClientCertificate, Current, bearer};
 use crate::clock::Clock;
 
-/// How long a plugin may run.
+/// Time for which a plugin may run.
 ///
 /// # Upstream
 /// There is no limit.
@@ -33,7 +33,7 @@ const VERSIONS: [&str; 2] = ["client.authentication.k8s.io/v1", "client.authenti
 ///
 /// # Guarantees
 /// - It runs when a request needs credentials and there are none, or they have expired, or the API server has refused
-///   them. It runs once for all requests that wait for it, and goes on where one of them is given up.
+///   them. It runs once for all requests that wait for it, and continues if one of them is cancelled.
 /// - It is killed after a minute, and when the client that it runs for is dropped.
 /// - It has no terminal.
 pub(in super::super) struct ExecPlugin {
@@ -43,7 +43,7 @@ pub(in super::super) struct ExecPlugin {
     state: Mutex<State>,
 }
 
-/// How the plugin is called.
+/// The command line of the plugin, and its environment.
 #[derive(Debug, Clone)]
 struct Call {
     command: String,
@@ -64,7 +64,7 @@ type Run = Shared<BoxFuture<'static, Result<Held, Arc<ExecError>>>>;
 #[derive(Clone)]
 struct Held {
     current: Current,
-    /// None where the plugin returned no time.
+    /// `None` if the plugin returned no time.
     expires: Option<Instant>,
 }
 
@@ -105,7 +105,7 @@ pub(super) enum ExecError {
     Unusable { command: String, reason: String },
 }
 
-/// What a plugin prints.
+/// The output of a plugin.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ExecCredential {
@@ -150,7 +150,7 @@ impl ExecPlugin {
         Ok(Self { call, clock, metrics: Arc::new(metrics.of_plugin()), state: Mutex::default() })
     }
 
-    /// The credentials, for which the plugin runs where there are none that hold.
+    /// Returns the credentials. Runs the plugin if there are no valid ones.
     pub(super) async fn current(&self) -> Result<Current, Arc<ExecError>> {
         let run = {
             let mut state = self.state.lock();

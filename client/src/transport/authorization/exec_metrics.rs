@@ -88,7 +88,7 @@ impl std::fmt::Debug for ExecPluginMetrics {
 }
 
 impl ExecPluginMetrics {
-    /// Registers the metrics.
+    /// Registers the metrics of exec plugins in `registry`.
     pub fn register(&self, registry: &mut Registry) {
         // The encoder adds `_total`.
         registry.register(
@@ -108,7 +108,7 @@ impl ExecPluginMetrics {
         );
     }
 
-    /// Computes what depends on the time.
+    /// Computes the metrics that depend on the time.
     pub fn refresh(&self) {
         let mut certificates = self.certificates.lock();
         certificates.retain(|slot| slot.strong_count() > 0);
@@ -141,7 +141,7 @@ pub(super) struct OfPlugin {
 impl OfPlugin {
     /// Counts a call that ended; a plugin that was killed has no status.
     pub(super) fn ended(&self, status: Option<ExitStatus>) {
-        /// What Go has for a process that a signal ended.
+        /// Go's exit code of a process that a signal ended.
         const SIGNALLED: i32 = -1;
         let code = status.and_then(|status| status.code()).unwrap_or(SIGNALLED);
         self.called(if code == 0 { "no_error" } else { "plugin_execution_error" }, code);
@@ -186,7 +186,7 @@ mod tests {
 
     use super::*;
 
-    /// What a scrape shows of the metrics.
+    /// Returns the lines of the metrics in a scrape.
     fn shown(metrics: &ExecPluginMetrics) -> Vec<String> {
         metrics.refresh();
         let (mut registry, mut page) = (Registry::default(), String::new());

@@ -1,8 +1,8 @@
 //! The credentials of requests: the header `Authorization`, and the client certificate that an exec plugin returns.
 //!
 //! # Upstream
-//! client-go, where a client certificate, a token or a password in the kubeconfig leaves its exec plugin out, and the
-//! token of a file comes before the token beside it.
+//! client-go: a client certificate, a token or a password in the kubeconfig overrides its exec plugin, and the token of
+//! a file overrides the token beside it.
 
 mod exec;
 mod exec_metrics;
@@ -26,18 +26,17 @@ use crate::clock::Clock;
 pub(super) enum Credentials {
     /// None, or a client certificate alone.
     None,
-    /// Those that never change.
+    /// Credentials that never change.
     Fixed(HeaderValue),
     /// The token of a file.
     File(TokenFile),
-    /// Those that a program returns.
+    /// Credentials that a program returns.
     Exec(Box<ExecPlugin>),
 }
 
-/// What is used for a request.
+/// The credentials of a request.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Current {
-    /// The header `Authorization`.
     pub(super) header: Option<HeaderValue>,
     /// The client certificate of an exec plugin.
     pub(super) certificate: Option<Arc<ClientCertificate>>,
@@ -99,7 +98,7 @@ impl Credentials {
     /// The credentials for a request that is sent now.
     ///
     /// # Errors
-    /// Where an exec plugin returns none.
+    /// If an exec plugin returns no credentials.
     pub(super) async fn current(&self) -> Result<Current, CredentialsError> {
         match self {
             Self::None => Ok(Current { header: None, certificate: None }),
@@ -109,7 +108,7 @@ impl Credentials {
         }
     }
 
-    /// Gets others for the next request, unless there are others already: the API server answered 401 to these.
+    /// Gets other credentials for the next request, unless there are others already: the response to these was 401.
     pub(super) fn refused(&self, used: &Current) {
         match self {
             Self::None | Self::Fixed(_) => {}
@@ -119,7 +118,7 @@ impl Credentials {
     }
 }
 
-/// Whether a kubeconfig has a client certificate.
+/// Returns `true` if a kubeconfig has a client certificate.
 fn has_certificate(user: &AuthInfo) -> bool {
     user.client_certificate.is_some() || user.client_certificate_data.is_some()
 }

@@ -7,7 +7,7 @@ use http::HeaderValue;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// How long a token is used before the file is read again.
+/// Time for which a token is used before the file is read again.
 ///
 /// # Upstream
 /// `NewCachedFileTokenSource`: a minute, less ten seconds.
@@ -16,7 +16,7 @@ const PERIOD: Duration = Duration::from_secs(50);
 /// A token file.
 ///
 /// # Guarantees
-/// A token that has been read is used until the file has another: a file that is gone or empty for a while changes
+/// A token that has been read is used until the file has another: a file that is missing or empty for a while changes
 /// nothing.
 pub(in super::super) struct TokenFile {
     path: PathBuf,
@@ -46,7 +46,7 @@ pub(in super::super) enum TokenFileError {
 }
 
 impl TokenFile {
-    /// Reads the file. Where that fails, `fallback` is used until it succeeds.
+    /// Reads the file. If that fails, `fallback` is used until it succeeds.
     pub(super) fn open(path: PathBuf, fallback: Option<HeaderValue>) -> Result<Self, TokenFileError> {
         let header = match (token(&path, std::fs::read_to_string(&path)), fallback) {
             (Ok(header), _) | (Err(_), Some(header)) => header,

@@ -1,4 +1,4 @@
-//! Which proxy the environment names for a server. Pure.
+//! The proxy that the environment names for a server. Pure.
 
 use std::net::IpAddr;
 
@@ -16,16 +16,16 @@ pub(crate) struct Environment {
     https_proxy: String,
     http_proxy: String,
     no_proxy: String,
-    /// Whether the process answers a request of a web server, whose headers can set `HTTP_PROXY`.
+    /// Whether the process is a CGI program: headers of its request can set `HTTP_PROXY`.
     is_cgi: bool,
 }
 
 /// A proxy of the environment, with the variable that names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Named {
-    /// The variable.
+    /// Name of the environment variable.
     pub(crate) variable: &'static str,
-    /// Its value.
+    /// Value of the environment variable.
     pub(crate) address: String,
 }
 
@@ -54,7 +54,7 @@ impl Environment {
     /// The proxy for a server, if any.
     ///
     /// # Errors
-    /// Where the proxy is named by a variable that a stranger may have set.
+    /// If a client of a web server may have set the variable that names the proxy.
     pub(crate) fn proxy_for(&self, server: &Uri) -> Result<Option<Named>, SetByClient> {
         let is_http = server.scheme_str() == Some("http");
         let (variable, address, default_port) =
@@ -96,7 +96,7 @@ fn matches(entry: &str, host: &str, address: Option<IpAddr>, port: u16) -> bool 
     if let Ok(listed) = name.parse::<IpAddr>() {
         return address == Some(listed.to_canonical());
     }
-    // Names are not those of addresses.
+    // A name never matches an address.
     if name.is_empty() || address.is_some() {
         return false;
     }
@@ -147,7 +147,7 @@ mod tests {
         })
     }
 
-    /// The proxy of a server, where these variables are set.
+    /// Returns the proxy of a server if these variables are set.
     fn proxy(variables: &[(&str, &str)], server: &str) -> Result<Option<String>, SetByClient> {
         let named = environment(variables).proxy_for(&server.parse().unwrap())?;
         Ok(named.map(|named| named.address))

@@ -28,16 +28,15 @@ pub(crate) struct Proxy {
     protocol: Protocol,
 }
 
-/// How a proxy is asked for a connection.
+/// The protocol of the requests to a proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Protocol {
     /// By `CONNECT`, with the header `Proxy-Authorization`.
     Http(Option<HeaderValue>),
-    /// By SOCKS5.
     Socks(Option<socks::Credentials>),
 }
 
-/// An address that is not that of a proxy which can be used.
+/// An address of a proxy that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ProxyAddressError {
     /// Not a URL with a host.
@@ -60,7 +59,7 @@ pub(crate) struct ProxyError {
     pub(crate) fault: ProxyFault,
 }
 
-/// Why a proxy makes no connection.
+/// The reason why a proxy makes no connection.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProxyFault {
     /// It cannot be connected to.
@@ -72,16 +71,16 @@ pub(crate) enum ProxyFault {
     /// It wants other credentials, as SOCKS5 says it.
     #[error("does not accept our credentials: put them into its address, as in socks5://USER:PASSWORD@HOST:PORT")]
     SocksUnauthorized,
-    /// It answers that it makes no connection.
+    /// It refuses to connect to the API server.
     #[error("refuses to connect to the API server ({0})")]
     Refused(String),
-    /// The connection broke before it answered.
+    /// The connection broke before its response.
     #[error("ended the connection without an answer")]
     Broken(#[source] std::io::Error),
-    /// What it answers is not HTTP.
+    /// Its response is not HTTP.
     #[error("does not answer as an HTTP proxy")]
     NotHttp,
-    /// What it answers is not SOCKS5.
+    /// Its response is not SOCKS5.
     #[error("does not answer as a SOCKS5 proxy")]
     NotSocks,
 }
@@ -112,7 +111,7 @@ impl Proxy {
         Ok(Self { address, protocol })
     }
 
-    /// Where the proxy is connected to: `https` where it speaks TLS itself, else `http`.
+    /// The URI to connect to: `https` if the proxy speaks TLS itself, else `http`.
     pub(crate) fn endpoint(&self) -> Uri {
         let mut endpoint = self.address.clone().into_parts();
         if let Protocol::Socks(_) = self.protocol {
@@ -122,7 +121,7 @@ impl Proxy {
         Uri::from_parts(endpoint).unwrap_or_else(|_| self.address.clone())
     }
 
-    /// The error where the proxy cannot be connected to.
+    /// Returns the error for a proxy that cannot be connected to.
     pub(crate) fn unreachable(&self, error: BoxError) -> ProxyError {
         self.error(ProxyFault::Unreachable(error))
     }

@@ -1,4 +1,4 @@
-//! The handshake with a SOCKS5 proxy (RFC 1928), with user and password where the address has them (RFC 1929).
+//! The handshake with a SOCKS5 proxy (RFC 1928), with user and password if the address has them (RFC 1929).
 
 use std::net::IpAddr;
 
@@ -38,10 +38,10 @@ impl std::fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// Those of an address, percent-encoded there; `Ok(None)` where it has none.
+    /// Returns the credentials in an address, which are percent-encoded; `Ok(None)` if there are none.
     ///
     /// # Errors
-    /// Where the user is empty, or either is longer than the protocol can carry.
+    /// If the user is empty, or either is longer than the protocol can carry.
     pub(super) fn of(authority: &Authority) -> Result<Option<Self>, CredentialsTooLong> {
         let Some((user_info, _)) = authority.as_str().rsplit_once('@') else { return Ok(None) };
         let (user, password) = user_info.split_once(':').unwrap_or((user_info, ""));
@@ -150,7 +150,7 @@ fn byte(length: usize) -> Option<u8> {
     u8::try_from(length).ok()
 }
 
-/// What a reply other than success means.
+/// Describes a reply other than success.
 fn reason(reply: u8) -> String {
     let meaning = match reply {
         1 => "general failure",
@@ -178,7 +178,7 @@ mod tests {
         Credentials::of(&format!("{user_info}proxy.example").parse().unwrap())
     }
 
-    /// The outcome where the proxy answers these bytes, and what it was asked.
+    /// Returns the outcome if the proxy sends `answers`, and the bytes that the proxy received.
     async fn answered(
         destination: &str,
         user_info: &str,

@@ -29,7 +29,7 @@ fn lease(version: &str, holder: &str, duration: Duration) -> Lease {
     Lease { record, version: version.into() }
 }
 
-/// A participant, the clock of its machine, and what it draws.
+/// A participant, the clock of its machine, and its random numbers.
 struct Participant {
     elector: Elector,
     now: Instant,
@@ -50,7 +50,7 @@ impl Participant {
         self.elector.answered(request, self.now, answer, self.now, &mut self.rng)
     }
 
-    /// Reads the lease.
+    /// Reads the lease and returns the next step.
     fn reads(&mut self, lease: Lease) -> Next {
         assert_eq!(self.request(0), Request::Get);
         self.answered(&Request::Get, Answer::Lease(lease))

@@ -311,7 +311,8 @@ async fn metrics_show_who_leads_and_how_often_a_renewal_had_to_read_first() {
     let status = |leads: u8| format!("leader_election_master_status{{name=\"kube-controller-manager\"}} {leads}");
     let shows = |participant: &Participant, line: &str| participant.metrics.encode().lines().any(|it| it == line);
     assert!(shows(&first, &status(1)) && shows(&second, &status(0)));
-    // The client repeats the update whose answer was lost; the API server refuses the repetition, as it took effect.
+    // The client repeats the update because its response was lost. The API server refuses the repetition, because the
+    // first update took effect.
     let slow = "leader_election_slowpath_total{name=\"kube-controller-manager\"} 1";
     let fault = sandbox.faults().inject(Fault::on(Verb::Update).resource(LEASES).times(2).lose_answer());
     sleep(Duration::from_mins(1)).await;

@@ -1,4 +1,4 @@
-//! Candidates with drifting clocks on an API server whose answers are late or lost: never two who may write.
+//! Candidates with drifting clocks on an API server with late or lost responses: never do two of them write.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const TIMING: Timing = Timing {
 /// Milliseconds of true time.
 type Millis = u64;
 
-/// What happens to the requests of a run, and how often.
+/// Faults of the requests in a run, and their frequency.
 #[derive(Debug, Clone)]
 struct Weather {
     seed: u64,
@@ -26,11 +26,11 @@ struct Weather {
     rates: Vec<u64>,
     /// The longest time that a request takes to reach the server; it may land long after its client gave up.
     slowest: Millis,
-    /// How many of a hundred requests never arrive, and how many answers never return.
+    /// Number of a hundred requests that never arrive, and of a hundred responses that never return.
     lost: (u64, u64),
-    /// How many of a hundred wake-ups come late, as after a SIGSTOP, and by how much at most.
+    /// Number of a hundred wake-ups that are late, as after a SIGSTOP, and the longest delay.
     stopped: (u64, Millis),
-    /// How many of a hundred steps begin a time in which the candidate reaches nothing, and how long that lasts at most.
+    /// Number of a hundred steps that begin a time without connection for the candidate, and the longest such time.
     cut: (u64, Millis),
     /// When all of this ends.
     until: Millis,
@@ -41,7 +41,7 @@ enum Event {
     Step(usize),
     /// The request of a candidate reaches the server.
     Lands(usize, u64, Request),
-    /// The answer returns, or the time of the request is up.
+    /// The response returns, or the request times out.
     Returns(usize, u64, Answer),
     /// A watch shows the lease to a candidate.
     Shows(usize, Lease),
@@ -52,7 +52,7 @@ struct Candidate {
     rate: u64,
     /// Until when it reaches nothing.
     cut_until: Millis,
-    /// The number of the last request, when it was sent, and what it was; an answer to another is not taken.
+    /// Number, time and content of the last request; responses to other requests are ignored.
     sent: Option<(u64, Instant, Request)>,
 }
 
@@ -250,7 +250,8 @@ proptest! {
     }
 }
 
-/// 24 hours of renewals, with one in a hundred requests and answers lost: the leader changes only after two failures in a row.
+/// 24 hours of renewals, with one in a hundred requests and responses lost: the leader changes only after two failures
+/// in a row.
 #[test]
 fn a_day_of_renewals_with_faults_has_one_writer_at_any_time() {
     let day = 24 * 3_600_000;

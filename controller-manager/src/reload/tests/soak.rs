@@ -35,8 +35,7 @@ const LEAKS: &str = "RELOAD_SOAK_LEAKS";
 const WARM_UP: usize = 100;
 const RELOADS: usize = 200;
 
-/// The least that a reload leaves behind where it leaks: settings take tens of kilobytes, a task or a loop thousands of
-/// bytes.
+/// The smallest leak of a reload: settings take tens of kilobytes, a task or a loop thousands of bytes.
 const MOST_BYTES_OF_A_RELOAD: usize = 256;
 
 const NAMESPACE: &str = "default";
@@ -148,7 +147,7 @@ fn ask_for(sandbox: &Sandbox, wanted: [(usize, usize); DEPLOYED.len()], lone: us
     sandbox.patch(&REPLICA_SETS, &key(LONE), &json!({ "spec": { "replicas": lone } })).expect("it is there");
 }
 
-/// Whether every object is as that round asks for it.
+/// Returns `true` if every object is as the round asks for it.
 fn is_as_wanted(sandbox: &Sandbox, wanted: [(usize, usize); DEPLOYED.len()], lone: usize) -> bool {
     let pods = sandbox.list(&PODS, None);
     let pods_of = |app: &str, image: usize| {
@@ -169,7 +168,7 @@ fn is_as_wanted(sandbox: &Sandbox, wanted: [(usize, usize); DEPLOYED.len()], lon
     deployed && confirmed(set, lone) && pods.len() == total + lone
 }
 
-/// Waits until `holds`, for less than what runs into a time-out.
+/// Waits until `holds`, for less than any time-out of the test.
 async fn until(what: &str, holds: impl Fn() -> bool) {
     let waiting = async {
         while !holds() {
@@ -179,7 +178,7 @@ async fn until(what: &str, holds: impl Fn() -> bool) {
     assert!(tokio::time::timeout(Duration::from_mins(10), waiting).await.is_ok(), "it never came true that {what}");
 }
 
-/// What must be the same before and after.
+/// Figures that must be the same before and after.
 #[derive(Debug, PartialEq, Eq)]
 struct Footprint {
     tasks: usize,
@@ -199,7 +198,7 @@ struct Soak<'a> {
 }
 
 impl Soak<'_> {
-    /// Reloads the configuration of a round amid what the round asks for.
+    /// Reloads the configuration of a round while the manager works on the changes of the round.
     async fn round(&mut self, round: usize) {
         ask_for(&self.sandbox, wanted(round), 1 + round % 5);
         std::mem::forget(vec![0_u8; self.leak]);
@@ -217,15 +216,15 @@ impl Soak<'_> {
         tokio::time::sleep(Duration::from_millis((61 * round as u64) % 700)).await;
     }
 
-    /// Asks for what was asked for at the beginning, with the settings of the beginning, and waits for it.
+    /// Restores the settings and the objects of the beginning, and waits until the manager has finished.
     async fn settle(&mut self) -> Footprint {
         BASE.write(&self.path);
         self.reloader.reload();
         ask_for(&self.sandbox, wanted(0), LONE_REPLICAS);
         until("every object is as it should be", || is_as_wanted(&self.sandbox, wanted(0), LONE_REPLICAS)).await;
-        // Longer than reconciles, back-offs and what waits for late answers.
+        // Longer than reconciles, back-offs and time-outs of late responses.
         tokio::time::sleep(Duration::from_mins(3)).await;
-        // What the API server keeps is not the manager's: events, and the past of objects.
+        // Memory of the API server is not the manager's: events, and the history of objects.
         for event in self.sandbox.list(&EVENTS, None) {
             let name = event["metadata"]["name"].as_str().expect("an event has a name");
             self.sandbox.delete_now(&EVENTS, &key(name)).expect("the event is there");
@@ -253,14 +252,14 @@ fn two_hundred_reloads_under_load_lose_no_key_and_no_memory() {
     runtime.expect("a runtime can be made").block_on(soak());
 }
 
-/// What the soak is for: the least leak that it promises to find.
+/// The purpose of the soak: the smallest leak that it promises to find.
 #[test]
 fn a_leak_of_each_reload_fails_the_soak() {
     let (succeeded, printed) = alone(&[(ALONE, "1"), (LEAKS, "1")]);
     assert!(!succeeded && printed.contains(&format!("bytes in {RELOADS} reloads")), "{printed}");
 }
 
-/// Whether the soak succeeds in a process of its own, and what it prints.
+/// Runs the soak in a process of its own. Returns its success and its output.
 fn alone(variables: &[(&str, &str)]) -> (bool, String) {
     let own = std::env::current_exe().expect("the path of this test is known");
     let name = "reload::tests::soak::two_hundred_reloads_under_load_lose_no_key_and_no_memory";
@@ -280,7 +279,7 @@ async fn soak() {
     let clock: Arc<dyn Clock> = Arc::new(SimulatedClock::starting_at(sandbox.now()));
 
     let registry = Registry::of([deployment::DESCRIPTOR, replicaset::DESCRIPTOR]).expect("the descriptors go together");
-    // Explanations of keys fill the memory that they may take, which has a test of its own.
+    // Explanations of keys fill their memory limit, which has a test of its own.
     let flags = ["--leader-elect=false", "--explain-memory=0", &format!("--config={}", path.display())];
     let flags = flags.map(str::to_owned);
     let sources = Sources::default().arguments(flags).reader(|path| std::fs::read(path));

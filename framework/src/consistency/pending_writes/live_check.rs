@@ -1,4 +1,4 @@
-//! What a live list shows of a pending write.
+//! The state of a pending write in a live list.
 
 use kcm_api::{ObjectKey, ResourceVersion};
 use kcm_informers::ObjectState;
@@ -28,7 +28,7 @@ pub struct LiveCheck<K> {
     pub object: ObjectKey,
 }
 
-/// The pending write that remains of `write` after a live check, or `None` where it is confirmed.
+/// Returns the pending write that remains of `write` after a live check, or `None` if it is confirmed.
 pub(super) fn after_check(write: PendingWrite, begun: Instant, state: &LiveState) -> Option<PendingWrite> {
     // The cache shows the state of the live list: there is nothing more to wait for.
     let current = match (&state.live, &state.cached) {

@@ -19,7 +19,7 @@ use write::{can_be_confirmed, is_decimal};
 pub use live_check::{LiveCheck, LiveState};
 pub use write::{CacheIndex, PendingWrite};
 
-/// How long a write may be pending before a live list checks it.
+/// Time for which a write may be pending before a live list checks it.
 pub const CHECK_AFTER: Duration = Duration::from_secs(30);
 
 /// The pending writes of the keys of one queue.
@@ -66,31 +66,31 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
         }
     }
 
-    /// Whether `key` waits.
+    /// Returns `true` if `key` waits for pending writes.
     #[must_use]
     pub fn waits(&self, key: &K) -> bool {
         self.waiting.contains_key(key)
     }
 
-    /// The pending writes of `key`, and when a live list checks them; `None` where it does not wait.
+    /// Returns the pending writes of `key` and the time of their live check. `None` if the key does not wait.
     #[must_use]
     pub fn of(&self, key: &K) -> Option<(&[PendingWrite], Instant)> {
         self.waiting.get(key).map(|waiting| (&*waiting.writes, waiting.check_at))
     }
 
-    /// How many writes are pending.
+    /// Number of pending writes of all keys.
     #[must_use]
     pub fn writes(&self) -> usize {
         self.waiting.values().map(|waiting| waiting.writes.len()).sum()
     }
 
-    /// How many keys wait.
+    /// Number of keys that wait for pending writes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Whether no key waits.
+    /// Returns `true` if no key waits for pending writes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
@@ -99,8 +99,8 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
     /// Makes `key` wait for `writes`, which were made for the object `owner`. A version that is not a decimal blocks
     /// nothing.
     ///
-    /// Returns whether the key waits now. After this, and after [`checked`](Self::checked), the caller must report the
-    /// versions that its caches have reached, as an event may have come before the response.
+    /// Returns `true` if the key waits now. After this, and after [`checked`](Self::checked), the caller must report
+    /// the versions that its caches have reached, because an event may have come before the response.
     pub fn add(&mut self, key: &K, owner: Option<&Uid>, writes: Vec<PendingWrite>, now: Instant) -> bool {
         for write in writes.into_iter().filter(can_be_confirmed) {
             let pending = self.waiting.entry(key.clone()).or_insert_with(|| WaitingKey {
@@ -147,7 +147,7 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
         pending.writes.push(write);
     }
 
-    /// Confirms what a cache that has reached `version` confirms; returns the keys that wait no longer.
+    /// Confirms the writes that a cache at `version` shows. Returns the keys that no longer wait.
     pub fn cache_reached(&mut self, cache: CacheIndex, version: &ResourceVersion) -> Vec<K> {
         let mut released = Vec::new();
         if self.versions[cache].is_empty() || !is_decimal(version) {
@@ -167,8 +167,8 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
         released
     }
 
-    /// Confirms the deletions of the object `uid`, which the cache shows gone or terminating; returns the keys that
-    /// wait no longer.
+    /// Confirms the deletions of the object `uid`, which is deleted or terminating in the cache. Returns the keys that
+    /// no longer wait.
     pub fn object_ended(&mut self, cache: CacheIndex, uid: &Uid) -> Vec<K> {
         let mut released = Vec::new();
         if self.deletions.is_empty() {
@@ -187,9 +187,9 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
         released
     }
 
-    /// Drops the pending writes of keys whose object `uid` is gone: an object recreated under the same name starts
-    /// without any. `is_gone` distinguishes a removed object from one that begins to terminate. Returns the keys that
-    /// wait no longer.
+    /// Drops the pending writes of keys whose object `uid` is deleted: an object recreated under the same name starts
+    /// without any. `is_gone` distinguishes a deleted object from a terminating object. Returns the keys that no longer
+    /// wait.
     pub fn owner_ended(&mut self, uid: &Uid, is_gone: impl Fn(&K) -> bool) -> Vec<K> {
         let orphaned: Vec<K> = self
             .waiting
@@ -203,8 +203,8 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
         orphaned
     }
 
-    /// Drops the pending writes of a cache whose resource has disappeared, its objects with it; returns the keys that
-    /// wait no longer.
+    /// Drops the pending writes of a cache whose resource, with its objects, has disappeared. Returns the keys that no
+    /// longer wait.
     pub fn cache_emptied(&mut self, cache: CacheIndex) -> Vec<K> {
         let mut released = Vec::new();
         self.versions[cache].clear();
@@ -242,7 +242,7 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
         }
     }
 
-    /// When the next live check is due.
+    /// Time of the next live check.
     #[must_use]
     pub fn next_check(&self) -> Option<Instant> {
         self.waiting.values().map(|pending| pending.check_at).min()
@@ -269,7 +269,7 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
         checks
     }
 
-    /// Whether a check that was due is still needed: its key may have been released since.
+    /// Returns `true` if a check that was due is still needed: its key may have been released since.
     #[must_use]
     pub fn needs(&self, check: &LiveCheck<K>) -> bool {
         let pending = self.waiting.get(&check.key);
@@ -278,10 +278,10 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
         })
     }
 
-    /// Applies the result of a live check begun at `begun`; returns the key if it waits no longer.
+    /// Applies the result of a live check that began at `begun`. Returns the key if it no longer waits.
     ///
-    /// A check begun before the deadline of a lost response decides nothing about it. One begun after it shows the
-    /// outcome of the write: either it is confirmed, or the key waits for the cache to show the state of the live list.
+    /// A check that began before the deadline of a lost response decides nothing. A later check shows the outcome of
+    /// the write: either it is confirmed, or the key waits until the cache shows the state of the live list.
     pub fn checked(&mut self, check: &LiveCheck<K>, begun: Instant, state: &LiveState) -> Vec<K> {
         let Some(pending) = self.waiting.get_mut(&check.key) else { return Vec::new() };
         let (checked, kept): (Vec<PendingWrite>, Vec<PendingWrite>) = std::mem::take(&mut pending.writes)

@@ -18,7 +18,7 @@ pub enum PendingWrite {
         /// The resource version in the response.
         version: ResourceVersion,
     },
-    /// The API server accepted a deletion. It is confirmed when the cache shows the object gone or terminating.
+    /// The API server accepted a deletion. It is confirmed when the object is deleted or terminating in the cache.
     Deletion {
         /// The cache of the resource of the deleted object.
         cache: CacheIndex,
@@ -31,9 +31,9 @@ pub enum PendingWrite {
     OutcomeUnknown {
         /// The cache of the written resource.
         cache: CacheIndex,
-        /// The object written; without a name where the API server chooses it.
+        /// The object written; without a name if the API server chooses it.
         object: ObjectKey,
-        /// The uid of the object, where the write was a deletion.
+        /// The uid of the object, if the write was a deletion.
         deleted: Option<Uid>,
         /// When the request can no longer take effect: the API server has timed it out, or has refused its repetition.
         deadline: Instant,
@@ -48,7 +48,6 @@ impl PendingWrite {
         }
     }
 
-    /// The object written.
     pub(super) const fn object(&self) -> &ObjectKey {
         match self {
             Self::Version { object, .. } | Self::Deletion { object, .. } | Self::OutcomeUnknown { object, .. } => {
@@ -58,7 +57,7 @@ impl PendingWrite {
     }
 }
 
-/// Whether the write can be confirmed at all: a version that is no decimal does not compare with others.
+/// Returns `true` if the write can be confirmed: a version that is not a decimal does not compare with others.
 pub(super) fn can_be_confirmed(write: &PendingWrite) -> bool {
     match write {
         PendingWrite::Version { version, .. } => is_decimal(version),
@@ -66,7 +65,7 @@ pub(super) fn can_be_confirmed(write: &PendingWrite) -> bool {
     }
 }
 
-/// Whether a version compares with others.
+/// Returns `true` if a version compares with others.
 pub(super) fn is_decimal(version: &ResourceVersion) -> bool {
     version.compare(version).is_some()
 }

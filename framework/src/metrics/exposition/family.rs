@@ -23,7 +23,8 @@ pub(crate) enum Kind {
 /// A family of metrics.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Family {
-    /// The name under which Prometheus keeps the samples: that of a counter ends in `_total`, unless upstream's does not.
+    /// The name under which Prometheus keeps the samples. The name of a counter ends in `_total`, unless upstream's
+    /// does not.
     pub(crate) name: String,
     pub(crate) help: String,
     pub(crate) kind: Kind,
@@ -71,7 +72,7 @@ impl Value {
         }
     }
 
-    /// How many observations it counts.
+    /// Number of observations that it counts.
     pub(super) fn observations(&self, kind: Kind) -> f64 {
         match self {
             Self::Number(number) if kind == Kind::Counter => *number,
@@ -95,7 +96,7 @@ impl Kind {
 }
 
 impl Family {
-    /// The families that `prometheus_client` wrote, in its order; those without samples are left out.
+    /// The families that `prometheus_client` wrote, in its order; families without samples are left out.
     pub(crate) fn read(exposition: &str) -> Vec<Self> {
         let mut families = Vec::new();
         let mut current: Option<Self> = None;
@@ -219,7 +220,6 @@ pub(super) fn write_labels<'a>(out: &mut String, labels: impl IntoIterator<Item 
 }
 
 impl Sample {
-    /// The labels.
     pub(super) fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
         self.labels.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }

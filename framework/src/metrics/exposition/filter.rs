@@ -1,11 +1,11 @@
-//! What of the metrics a scrape shows.
+//! Selects the metrics and label values of a scrape.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::family::{Family, Kind, Sample, Value};
 use super::stability::Stability;
 
-/// The label value in place of one that is not allowed.
+/// The label value that replaces a value that is not allowed.
 ///
 /// # Upstream
 /// `k8s.io/component-base/metrics`, `MetricLabelAllowList`.
@@ -14,7 +14,7 @@ const UNEXPECTED: &str = "unexpected";
 /// The metric that counts what is shown as unexpected.
 const UNEXPECTED_TOTAL: &str = "cardinality_enforcement_unexpected_categorizations_total";
 
-/// What of the metrics a scrape shows: the settings of metrics.
+/// Settings that select the metrics and label values of a scrape.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExpositionOptions {
     disabled: BTreeSet<String>,
@@ -45,7 +45,7 @@ impl ExpositionOptions {
     /// Shows other values of a label than these as unexpected; keys are `METRIC,LABEL`, and values are joined by commas.
     ///
     /// # Errors
-    /// A key that is not of that form.
+    /// A key does not have that form.
     pub fn allow(mut self, pairs: impl IntoIterator<Item = (String, String)>) -> Result<Self, NotAMetricLabel> {
         for (key, values) in pairs {
             let Some((metric, label)) = key.split_once(',') else { return Err(NotAMetricLabel(key)) };

@@ -12,8 +12,8 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format for a request with that `Accept` header: the first that is known of those with the highest quality, and
-    /// text where none is.
+    /// Returns the format for a request with that `Accept` header: the first known format of the highest quality, or
+    /// text if none is known.
     #[must_use]
     pub fn accepted(accept: &str) -> Self {
         let mut best: Option<(f32, Self)> = None;

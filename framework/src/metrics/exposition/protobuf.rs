@@ -1,6 +1,6 @@
 //! The protobuf format of Prometheus: messages `io.prometheus.client.MetricFamily`, each after its length.
 //!
-//! The fields are those of `metrics.proto` in `github.com/prometheus/client_model`.
+//! The fields follow `metrics.proto` in `github.com/prometheus/client_model`.
 
 use super::family::{Family, Kind, Sample, Value};
 

@@ -33,12 +33,12 @@ impl Stability {
         }
     }
 
-    /// Whether a metric is hidden: it was deprecated in an earlier minor version.
+    /// Returns `true` if a metric is hidden: it was deprecated in an earlier minor version.
     pub(super) fn is_hidden(name: &str) -> bool {
         DEPRECATED.iter().any(|(deprecated, since)| *deprecated == name && is_hidden_since(*since))
     }
 
-    /// The version in which a metric was deprecated; empty where it was not.
+    /// Returns the version in which a metric was deprecated, or an empty string.
     pub(super) fn deprecated_version(name: &str) -> String {
         let deprecated = DEPRECATED.iter().find(|(deprecated, _)| *deprecated == name);
         deprecated.map_or_else(String::new, |(_, minor)| format!("1.{minor}.0"))

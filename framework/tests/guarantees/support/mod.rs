@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 pub(crate) use sets::{CONTROLLER, Options, PARTS, SETS, Turn, World, key, part, sandbox, set};
 
-/// What an `InitFunc` returns.
+/// The result of an `InitFunc`.
 pub(crate) type Initialized = Result<Loops, BoxError>;
 
 type Init = Box<dyn Fn(ControllerContext) -> BoxFuture<'static, Initialized> + Send + Sync>;
@@ -172,7 +172,7 @@ impl Started {
         self.handle.controller(controller).expect("the setup must have the controller").state
     }
 
-    /// Whether a line of the metrics is this one.
+    /// Returns `true` if the metrics have this line.
     pub(crate) fn has_metric(&self, line: &str) -> bool {
         self.metrics.encode().lines().any(|written| written == line)
     }
@@ -183,7 +183,7 @@ pub(crate) async fn settle() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
 
-/// Waits until `holds`.
+/// Waits until `holds` returns `true`.
 pub(crate) async fn until(what: &str, holds: impl Fn() -> bool) {
     let waiting = async {
         while !holds() {

@@ -22,7 +22,7 @@ pub(crate) const SETS: Resource = Resource::namespaced("example.com", "v1", "set
 pub(crate) const PARTS: Resource = Resource::namespaced("example.com", "v1", "parts", "Part");
 pub(crate) const CONTROLLER: &str = "sets-controller";
 
-/// What differs between tests before anything runs.
+/// Options of a test that are set before anything runs.
 pub(crate) struct Options {
     pub(crate) workers: usize,
     /// The resource of the parts.
@@ -44,14 +44,14 @@ impl Default for Options {
 pub(crate) struct Turn<'a> {
     pub(crate) key: &'a ObjectKey,
     pub(crate) session: &'a Session,
-    /// How often the key had been reconciled before.
+    /// Number of earlier reconciles of the key.
     pub(crate) number: usize,
     sets: &'a Informer<PartialObjectMeta>,
     parts: &'a Informer<PartialObjectMeta>,
 }
 
 impl Turn<'_> {
-    /// How many parts the set wants, as the cache shows it.
+    /// Number of parts that the set in the cache wants.
     pub(crate) fn wanted(&self) -> usize {
         let set = self.sets.get(self.key);
         set.map_or(0, |set| set.metadata.labels.get("count").unwrap_or("0").parse().unwrap())
@@ -79,7 +79,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Creates one part where one is missing, from what the cache shows.
+    /// Creates one part if a part is missing in the cache.
     pub(crate) async fn create_one_missing(self) -> Result<(), ReconcileError> {
         if self.parts().len() < self.wanted() {
             self.create_part().await?;
@@ -87,7 +87,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Creates the parts that are missing, and takes one that is probably there for one that is.
+    /// Creates the missing parts. A part that probably exists counts as existing.
     pub(crate) async fn create_missing(self) -> Result<(), ReconcileError> {
         for _ in self.parts().len()..self.wanted() {
             match self.create_part().await {
@@ -251,7 +251,7 @@ impl World {
         visits.iter().map(|visit| visit.began - visits[0].began).collect()
     }
 
-    /// How often the key has failed in a row.
+    /// Number of failures of the key in a row.
     pub(crate) fn failures(&self, name: &str) -> u32 {
         self.wiring.queue.failures(&key(name))
     }
@@ -279,7 +279,7 @@ impl World {
         requests
     }
 
-    /// Whether a reconcile ended with that result.
+    /// Returns `true` if a reconcile ended with that result.
     pub(crate) fn has_result(&self, result: &str) -> bool {
         self.manager.metrics.encode().contains(&format!("result=\"{result}\""))
     }

@@ -19,7 +19,7 @@ use super::reviewer::{Reviewer, TokenReviewStatus};
 use super::trust::{Trust, Trusted};
 use super::user::User;
 
-/// How many answers are kept.
+/// Largest number of responses in the cache.
 const MOST_ANSWERS: usize = 4096;
 
 /// The settings of authentication.
@@ -27,25 +27,25 @@ const MOST_ANSWERS: usize = 4096;
 pub(crate) struct AuthenticationOptions {
     /// The kubeconfig of the user who creates `TokenReviews` and reads the cluster's settings.
     pub(crate) kubeconfig: Option<PathBuf>,
-    /// The authorities of clients.
+    /// The CAs of clients.
     pub(crate) client_ca: Option<PathBuf>,
-    /// The authorities of front proxies.
+    /// The CAs of front proxies.
     pub(crate) request_header_ca: Option<PathBuf>,
-    /// The headers of front proxies, where their authorities are in a file.
+    /// Headers of front proxies, if a flag names the file with their CAs.
     pub(crate) headers: HeaderNames,
     /// Whether nothing is read from the cluster.
     pub(crate) skip_lookup: bool,
     /// Whether the program runs though the cluster's settings cannot be read.
     pub(crate) tolerate_lookup_failure: bool,
-    /// How long the answer of a `TokenReview` counts.
+    /// Time for which the response of a `TokenReview` is cached.
     pub(crate) token_ttl: Duration,
 }
 
-/// Whose requests are.
+/// Finds the users who send requests.
 pub(super) struct Authentication {
     trust: Arc<Trust>,
     clock: Arc<dyn Clock>,
-    /// Absent where there is no API server to ask: tokens do not count then.
+    /// `None` without an API server to ask. Tokens do not count then.
     reviewer: Option<Arc<Reviewer>>,
     token_ttl: Duration,
     tokens: ReviewCache<TokenReviewStatus>,
@@ -57,7 +57,7 @@ pub(super) struct Authentication {
 pub(super) enum Identified {
     /// The user, who may be anonymous.
     User(User),
-    /// Credentials were presented, and none is valid. With the reasons.
+    /// Credentials were presented, but are invalid. With the reasons.
     Invalid(Vec<String>),
 }
 
@@ -109,7 +109,7 @@ impl Authentication {
         if reasons.is_empty() { Identified::User(User::anonymous()) } else { Identified::Invalid(reasons) }
     }
 
-    /// Whose token it is, by a review that is known or made.
+    /// Reviews a token, or returns a cached review.
     async fn review(&self, reviewer: &Reviewer, token: &str) -> Result<TokenReviewStatus, String> {
         let (key, started) = (key(token.as_bytes()), Instant::now());
         if let Some(known) = self.tokens.known(&key) {
@@ -120,7 +120,7 @@ impl Authentication {
         let review = async {
             let _in_flight = self.metrics.reviews_token();
             let answer = reviewer.review_token(token).await;
-            // As upstream: the API server says why a token is not valid in what counts as an error.
+            // As upstream: a response that says why a token is invalid counts as an error.
             self.metrics.token_reviewed(answer.as_ref().is_ok_and(|status| status.error.is_empty()));
             answer
         };
@@ -130,7 +130,7 @@ impl Authentication {
     }
 }
 
-/// The user that the certificates of a client prove; what is wrong with them is added to `reasons`.
+/// Returns the user that the certificates of a client prove, and adds errors to `reasons`.
 fn by_certificate(
     trusted: &Trusted,
     headers: &HeaderMap,

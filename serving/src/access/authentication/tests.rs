@@ -29,7 +29,7 @@ fn at(time: &str) -> UnixTime {
     UnixTime::since_unix_epoch(Duration::try_from(time.as_duration()).expect("it is after 1970"))
 }
 
-/// Who proves what in the tests: clients, proxies that must be called `proxy`, and others that are not known.
+/// The CAs of the tests: of clients, of proxies that must be called `proxy`, and an unknown one.
 struct World {
     clients: Authority,
     proxies: Authority,
@@ -50,7 +50,7 @@ impl World {
         Self { clients, proxies, strangers: Authority::new(), trusted }
     }
 
-    /// The name of the user, and how many reasons there are against the certificate.
+    /// Returns the name of the user, and the number of reasons against the certificate.
     fn identify(
         &self,
         certificate: &CertificateDer<'static>,
@@ -73,7 +73,7 @@ const JANE: &[(&str, &str)] = &[("x-remote-user", "jane"), ("x-remote-group", "o
 #[test]
 fn a_certificate_names_its_user() {
     let world = World::new();
-    // The certificate is none of a proxy, which counts as a reason only if it proves no user at all.
+    // The certificate is not a proxy's, which counts as a reason only if it proves no user at all.
     assert_eq!(world.identify(&client(&world.clients, "joe"), &[], NOW), (Some("joe".to_owned()), 1));
     // Only proxies name users.
     assert_eq!(world.identify(&client(&world.clients, "joe"), JANE, NOW), (Some("joe".to_owned()), 1));
@@ -89,7 +89,7 @@ fn a_proxy_names_users_if_it_may() {
     let world = World::new();
     assert_eq!(world.identify(&client(&world.proxies, "proxy"), JANE, NOW), (Some("jane".to_owned()), 0));
     assert_eq!(world.identify(&client(&world.proxies, "other"), JANE, NOW), (None, 2));
-    // Without a user in the headers, its certificate has to count as that of a client.
+    // Without a user in the headers, the proxy's certificate must count as a client's certificate.
     assert_eq!(world.identify(&client(&world.proxies, "proxy"), &[], NOW), (None, 1));
 }
 

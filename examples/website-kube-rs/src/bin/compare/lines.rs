@@ -1,4 +1,4 @@
-//! The lines of code of each operator, beside the kind, its decisions and its host names, which are the same code.
+//! Lines of code of each operator, without the kind, its decisions and its host names, which both share.
 
 const OURS: [&str; 3] = [
     include_str!("../../../../website/src/lib.rs"),
@@ -7,7 +7,7 @@ const OURS: [&str; 3] = [
 ];
 const THEIRS: [&str; 2] = [include_str!("../../lib.rs"), include_str!("../../main.rs")];
 
-/// Those of `examples/website`.
+/// Counts the lines of `examples/website`.
 pub(crate) fn ours() -> usize {
     count(&OURS)
 }

@@ -79,7 +79,7 @@ async fn figures(program: &Path, arguments: &[String], websites: usize, lines: u
     }
     until(&sandbox, &mut operator, &mut requests, "Available", websites).await?;
     let available = begun.elapsed();
-    // What both have buffered is given back by then.
+    // Both have freed their buffers by then.
     sleep(Duration::from_secs(5)).await;
     let resident = resident_of(&operator)?;
     operator.kill().await?;
