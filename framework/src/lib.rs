@@ -40,7 +40,7 @@
 //!   [needs](ControllerDescriptor::needs) it, and read through [`ControllerContext::part`] alone, which is an error at
 //!   start where the need is not declared.
 //!
-//! `tests/guarantees/` holds each of them, one test a claim.
+//! `tests/it/guarantees/` holds each of them, one test a claim.
 //!
 //! # A plugin in a crate of its own
 //!
