@@ -4,12 +4,10 @@
 
 #![cfg(feature = "builtin")]
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 
-use support::program::run;
+use crate::support::program::run;
 
 const MANAGER: &str = env!("CARGO_BIN_EXE_kube-controller-manager");
 

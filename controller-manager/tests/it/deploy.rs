@@ -2,14 +2,12 @@
 
 #![cfg(feature = "builtin")]
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::support::program::{Folder, run};
 use kcm_sandbox_apiserver::{CONFIG_MAPS, DEPLOYMENTS, ObjectKey, PODS, Sandbox};
 use serde_json::Value;
-use support::program::{Folder, run};
 
 const MANAGER: &str = env!("CARGO_BIN_EXE_kube-controller-manager");
 

@@ -2,8 +2,6 @@
 
 #![cfg(feature = "builtin")]
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -11,9 +9,9 @@ use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::process::{Command, Stdio};
 
+use crate::support::program::{Ended, Folder, run};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
-use support::program::{Ended, Folder, run};
 
 fn manager(arguments: &[&str]) -> Ended {
     run(env!("CARGO_BIN_EXE_kube-controller-manager"), arguments)
@@ -35,10 +33,10 @@ fn the_help_has_every_flag_under_its_heading() {
             (None, _) => {}
         }
     }
-    let flags = include_str!("../../config/tests/data/flags.tsv").lines().skip(1);
+    let flags = include_str!("../../../config/tests/data/flags.tsv").lines().skip(1);
     let flags = flags.map(|line| line.split('\t').collect::<Vec<_>>()).filter(|fields| !fields[5].contains("hidden"));
     let mut expected: BTreeMap<&str, &str> = flags.map(|fields| (fields[1], fields[0])).collect();
-    let own_flags = include_str!("../../config/tests/data/own-flags.tsv").lines().skip(1);
+    let own_flags = include_str!("../../../config/tests/data/own-flags.tsv").lines().skip(1);
     expected.extend(own_flags.filter_map(|line| line.split_once('\t')).map(|(section, name)| (name, section)));
     assert_eq!(headings, expected);
     assert!(help.stdout.starts_with(
@@ -106,8 +104,11 @@ fn the_help_is_wrapped_to_the_width_of_the_terminal() {
         let longest = longest.expect("there are flags");
         assert!((width - 10..=width).contains(&longest), "{longest} of {width}; {columns} columns, {set:?}");
     }
-    let piped =
-        support::program::run_with(env!("CARGO_BIN_EXE_kube-controller-manager"), &["--help"], &[("COLUMNS", "72")]);
+    let piped = crate::support::program::run_with(
+        env!("CARGO_BIN_EXE_kube-controller-manager"),
+        &["--help"],
+        &[("COLUMNS", "72")],
+    );
     assert_eq!(piped.stdout, unwrapped, "what is no terminal has no width");
 }
 

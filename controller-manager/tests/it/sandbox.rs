@@ -2,15 +2,14 @@
 
 #![cfg(all(feature = "builtin", feature = "sandbox"))]
 
-mod subcommand;
-mod support;
-
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use crate::subcommand::{QUICK, client, names, sandbox, start, started};
+use crate::support::program::Folder;
 use futures::TryStreamExt as _;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, ServiceAccount};
@@ -20,8 +19,6 @@ use rustix::process::Signal;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::json;
-use subcommand::{QUICK, client, names, sandbox, start, started};
-use support::program::Folder;
 
 fn deployment(name: &str, replicas: i32) -> Deployment {
     serde_json::from_value(json!({

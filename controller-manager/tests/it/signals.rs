@@ -2,14 +2,12 @@
 
 #![cfg(feature = "builtin")]
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::program::{Folder, Process};
+use crate::support::server::Server;
 use kcm_sandbox_apiserver::{Fault, InjectedFault, PODS, REPLICA_SETS, Sandbox, Verb};
 use serde_json::json;
-use support::program::{Folder, Process};
-use support::server::Server;
 
 /// A manager in the middle of making a pod: the API server does with the request what `fault` says.
 struct Busy {

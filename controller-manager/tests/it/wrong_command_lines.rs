@@ -2,9 +2,7 @@
 
 #![cfg(feature = "builtin")]
 
-mod support;
-
-use support::program::run;
+use crate::support::program::run;
 
 /// Arguments, and the sentences that refuse them.
 type Case = (&'static [&'static str], &'static [&'static str]);

@@ -2,15 +2,13 @@
 
 #![cfg(feature = "builtin")]
 
-mod support;
-
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
+use crate::support::program::{Ended, Folder, run};
 use rustix::fs::{CWD, Mode, mkfifoat};
-use support::program::{Ended, Folder, run};
 
 const HEAD: &str =
     "apiVersion: kubecontrollermanager.config.k8s.io/v1alpha1\nkind: KubeControllerManagerConfiguration\n";

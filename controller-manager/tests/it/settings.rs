@@ -2,11 +2,9 @@
 
 #![cfg(feature = "builtin")]
 
-mod support;
-
 use std::collections::BTreeMap;
 
-use support::program::{Ended, Folder, run, run_with};
+use crate::support::program::{Ended, Folder, run, run_with};
 
 const MANAGER: &str = env!("CARGO_BIN_EXE_kube-controller-manager");
 
@@ -24,7 +22,7 @@ fn without_sources_the_defaults_are_upstreams() {
     let lines = ended.stdout.lines().map(|line| line.trim_end_matches(" (No effect yet.)"));
     let lines = lines.map(|line| line.split_whitespace().collect::<Vec<_>>());
     let found: BTreeMap<&str, Vec<&str>> = lines.map(|words| (words[0], words[1..].to_vec())).collect();
-    let flags = include_str!("../../config/tests/data/flags.tsv").lines().skip(1);
+    let flags = include_str!("../../../config/tests/data/flags.tsv").lines().skip(1);
     let flags: Vec<Vec<&str>> = flags.map(|line| line.split('\t').collect()).collect();
     for fields in flags.iter().filter(|fields| fields[0] != "Global") {
         let default = fields[4].trim_start_matches('[').trim_end_matches(']');

@@ -2,12 +2,10 @@
 
 #![cfg(feature = "builtin")]
 
-mod support;
-
+use crate::support::program::{Ended, Folder, Process};
+use crate::support::server::Server;
 use kcm_sandbox_apiserver::{Fault, PODS, REPLICA_SETS, Sandbox, Status};
 use serde_json::json;
-use support::program::{Ended, Folder, Process};
-use support::server::Server;
 
 const MANAGER: &str = env!("CARGO_BIN_EXE_kube-controller-manager");
 

@@ -2,12 +2,10 @@
 
 #![cfg(feature = "builtin")]
 
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::support::program::{Ended, Folder, run, run_with};
 use serde_json::Value;
-use support::program::{Ended, Folder, run, run_with};
 
 const MANAGER: &str = env!("CARGO_BIN_EXE_kube-controller-manager");
 
@@ -76,7 +74,7 @@ fn leaves(value: &Value, pointer: &str, found: &mut BTreeMap<String, Value>) {
 fn the_printed_defaults_are_those_of_upstreams_configz() {
     let (mut ours, mut upstreams) = (BTreeMap::new(), BTreeMap::new());
     let printed: Value = serde_json::from_str(&printed(&["default", "-o=json"])).expect("it is JSON");
-    let configz: Value = serde_json::from_str(include_str!("../../config/tests/data/config-defaults.json"))
+    let configz: Value = serde_json::from_str(include_str!("../../../config/tests/data/config-defaults.json"))
         .expect("the reference is JSON");
     leaves(&printed, "", &mut ours);
     leaves(&configz, "", &mut upstreams);

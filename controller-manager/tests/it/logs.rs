@@ -2,11 +2,9 @@
 
 #![cfg(feature = "builtin")]
 
-mod support;
-
+use crate::support::program::{Ended, Folder, Process, run};
+use crate::support::server::{Instead, Server};
 use kcm_sandbox_apiserver::{REPLICA_SETS, Sandbox};
-use support::program::{Ended, Folder, Process, run};
-use support::server::{Instead, Server};
 
 const MANAGER: &str = env!("CARGO_BIN_EXE_kube-controller-manager");
 

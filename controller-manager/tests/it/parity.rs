@@ -22,7 +22,7 @@ struct Upstream<'a> {
 }
 
 fn table() -> Vec<Upstream<'static>> {
-    let rows = include_str!("data/controllers.tsv").lines().skip(1);
+    let rows = include_str!("../data/controllers.tsv").lines().skip(1);
     rows.map(|line| {
         let [name, aliases, default, gates, special, service_account] =
             line.split('\t').collect::<Vec<_>>().try_into().expect("every row has six columns");
@@ -98,7 +98,7 @@ fn every_linked_controller_is_upstreams_in_all_that_operators_see() {
 
 #[test]
 fn events_name_the_component_that_upstream_names() {
-    let rows = include_str!("data/event-components.tsv").lines().skip(1);
+    let rows = include_str!("../data/event-components.tsv").lines().skip(1);
     let components: BTreeMap<&str, &str> = rows
         .map(|line| {
             let [name, component, _source] =
@@ -131,7 +131,7 @@ fn only_clients_that_upstream_limits_otherwise_have_other_limits() {
 
 #[test]
 fn every_flag_of_a_controller_has_upstream_s_section_type_and_default() {
-    let flags = include_str!("../../config/tests/data/flags.tsv").lines().skip(1);
+    let flags = include_str!("../../../config/tests/data/flags.tsv").lines().skip(1);
     let flags: BTreeMap<&str, Vec<&str>> =
         flags.map(|line| line.split('\t').collect::<Vec<_>>()).map(|row| (row[1], row)).collect();
     let linked = Registry::linked().expect("the built-in controllers are linked");
@@ -156,7 +156,7 @@ fn every_flag_of_upstream_is_a_flag_here() {
     let table = kcm_controller_manager::table(&linked, &[]).expect("the rows make a table");
     let ours: BTreeSet<&str> =
         table.rows().iter().filter_map(kcm_config::Row::flag).chain(["help", "version"]).collect();
-    let flags = include_str!("../../config/tests/data/flags.tsv").lines().skip(1);
+    let flags = include_str!("../../../config/tests/data/flags.tsv").lines().skip(1);
     let upstreams: BTreeSet<&str> = flags.filter_map(|line| line.split('\t').nth(1)).collect();
     assert_eq!(upstreams.len(), 150);
     assert_eq!(upstreams.difference(&ours).collect::<Vec<_>>(), [&""; 0]);
@@ -165,7 +165,7 @@ fn every_flag_of_upstream_is_a_flag_here() {
 
 /// The flags that upstream does not have.
 fn own_flags() -> BTreeSet<&'static str> {
-    let rows = include_str!("../../config/tests/data/own-flags.tsv").lines().skip(1);
+    let rows = include_str!("../../../config/tests/data/own-flags.tsv").lines().skip(1);
     rows.filter_map(|line| line.split('\t').nth(1)).collect()
 }
 
@@ -175,7 +175,7 @@ fn every_key_that_configz_prints_is_a_key_of_the_file() {
     let table = kcm_controller_manager::table(&linked, &[]).expect("the rows make a table");
     let ours: BTreeSet<String> = table.rows().iter().filter_map(|row| Some(row.path?.to_string())).collect();
     let defaults: serde_json::Value =
-        serde_json::from_str(include_str!("../../config/tests/data/config-defaults.json")).expect("it is JSON");
+        serde_json::from_str(include_str!("../../../config/tests/data/config-defaults.json")).expect("it is JSON");
     let mut upstreams = BTreeSet::new();
     paths(&defaults, "", &mut upstreams);
     let headers = ["apiVersion", "kind"].map(str::to_owned);

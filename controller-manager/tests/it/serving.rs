@@ -1,12 +1,10 @@
 //! The HTTPS port as the program begins and ends with it.
 
-mod support;
-
 use std::net::TcpListener;
 
+use crate::support::program::{Folder, Process, run};
+use crate::support::server::Server;
 use kcm_sandbox_apiserver::Sandbox;
-use support::program::{Folder, Process, run};
-use support::server::Server;
 
 const MANAGER: &str = env!("CARGO_BIN_EXE_kube-controller-manager");
 

@@ -1,11 +1,9 @@
 //! Holds the arrows between crates, and keeps folders of a crate from importing each other in a circle.
 
-mod imports;
-
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::imports::{Circle, Imports};
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
-use imports::{Circle, Imports};
 
 /// Package and what it may depend on within the workspace, outside of tests.
 const ARROWS: &[(&str, &[&str])] = &[

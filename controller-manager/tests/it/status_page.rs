@@ -4,18 +4,14 @@
 
 #![cfg(all(feature = "builtin", feature = "sandbox"))]
 
-mod browser;
-mod subcommand;
-mod support;
-
 use std::path::{Path, PathBuf};
 
-use browser::{Browser, installed};
+use crate::browser::{Browser, installed};
+use crate::subcommand::{QUICK, client, start_with_port};
+use crate::support::program::Folder;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{Api, PostParams};
 use serde_json::json;
-use subcommand::{QUICK, client, start_with_port};
-use support::program::Folder;
 
 /// A namespace and a name with which a page that made markup of strings would run a script.
 const MARKUP: &str = "<img src=x onerror=\"document.title='broken'\">";

@@ -2,14 +2,12 @@
 
 #![cfg(feature = "builtin")]
 
-mod support;
-
 use std::os::unix::fs::symlink;
 
+use crate::support::program::{Folder, Process};
+use crate::support::server::Server;
 use kcm_sandbox_apiserver::Sandbox;
 use rustix::process::Signal;
-use support::program::{Folder, Process};
-use support::server::Server;
 
 const HEAD: &str =
     "apiVersion: kubecontrollermanager.config.k8s.io/v1alpha1\nkind: KubeControllerManagerConfiguration\n";
