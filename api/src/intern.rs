@@ -29,12 +29,6 @@ impl InternedStr {
     pub fn as_str(&self) -> &str {
         &self.0
     }
-
-    /// Returns `true` if both share one allocation. Equal strings of different interners do not.
-    #[must_use]
-    pub fn shares_with(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
 }
 
 impl Default for InternedStr {
@@ -189,14 +183,19 @@ mod tests {
     use super::*;
     use std::panic::AssertUnwindSafe;
 
+    /// Whether both are one allocation, which says more than that they are equal.
+    fn share(one: &InternedStr, other: &InternedStr) -> bool {
+        Arc::ptr_eq(&one.0, &other.0)
+    }
+
     #[test]
     fn within_a_scope_equal_strings_share_one_allocation() {
         let interner = Arc::new(Interner::default());
         let (a, b) =
             interner.scope(|| (InternedStr::from("web"), serde_json::from_str::<InternedStr>("\"web\"").unwrap()));
-        assert!(a.shares_with(&b));
-        assert!(a.shares_with(&interner.intern("web")));
-        assert!(!a.shares_with(&InternedStr::from("web")));
+        assert!(share(&a, &b));
+        assert!(share(&a, &interner.intern("web")));
+        assert!(!share(&a, &InternedStr::from("web")));
         assert_eq!(interner.len(), 1);
     }
 
@@ -228,6 +227,6 @@ mod tests {
             assert_eq!(interner.intern(&number.to_string()), *number.to_string());
             assert!(interner.len() <= Interner::SMALLEST_SWEEP);
         }
-        assert!(kept.iter().all(|text| interner.intern(text).shares_with(text)));
+        assert!(kept.iter().all(|text| share(&interner.intern(text), text)));
     }
 }

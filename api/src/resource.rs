@@ -3,8 +3,6 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::key::ObjectKey;
-
 /// A resource of the API: group, version, plural name and kind.
 ///
 /// The names are borrowed for resources known at compile time, and owned for discovered resources.
@@ -72,12 +70,6 @@ impl Resource {
             Some(_) | None => format!("{root}/{}", self.plural),
         }
     }
-
-    /// Path of one object.
-    #[must_use]
-    pub fn object_path(&self, key: &ObjectKey) -> String {
-        format!("{}/{}", self.collection_path(key.namespace()), key.name())
-    }
 }
 
 impl fmt::Display for Resource {
@@ -100,11 +92,6 @@ mod tests {
         assert_eq!(PODS.collection_path(None), "/api/v1/pods");
         assert_eq!(PODS.collection_path(Some("a")), "/api/v1/namespaces/a/pods");
         assert_eq!(REPLICA_SETS.collection_path(Some("a")), "/apis/apps/v1/namespaces/a/replicasets");
-        assert_eq!(
-            REPLICA_SETS.object_path(&ObjectKey::namespaced("a", "b")),
-            "/apis/apps/v1/namespaces/a/replicasets/b"
-        );
-        assert_eq!(NODES.object_path(&ObjectKey::cluster_scoped("n")), "/api/v1/nodes/n");
         assert_eq!(NODES.collection_path(Some("a")), "/api/v1/nodes");
     }
 

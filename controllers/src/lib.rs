@@ -10,8 +10,8 @@
 //!    controller.
 //! 2. In the root manifest a workspace member and a workspace dependency.
 //! 3. In this package a feature and a `pub use`.
-//! 4. A row in `ARROWS` and in `FORBIDDEN` of `controller-manager/tests/architecture.rs`, and a controller of the area in
-//!    `controller-manager/tests/parity.rs`.
+//! 4. A row in `ARROWS` and in `FORBIDDEN` of `controller-manager/tests/it/architecture.rs`, and a controller of the area in
+//!    `controller-manager/tests/it/parity.rs`.
 
 #[cfg(feature = "api_machinery")]
 pub use kcm_controllers_api_machinery as api_machinery;

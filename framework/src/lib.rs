@@ -41,7 +41,7 @@
 //!   [needs](ControllerDescriptor::needs) it. It is read through [`ControllerContext::part`] only, which fails at start
 //!   if the need is not declared.
 //!
-//! `tests/guarantees/` holds each of them, one test a claim.
+//! `tests/it/guarantees/` holds each of them, one test a claim.
 //!
 //! # A plugin in a crate of its own
 //!

@@ -29,7 +29,7 @@
 //!
 //! # Contract
 //!
-//! Each sentence is a test of the same name in `tests/contract/`.
+//! Each sentence is a test of the same name in `tests/it/contract/`.
 //!
 //! A **cache**
 //! - *ends up with what the server holds*, in whatever order connections break;

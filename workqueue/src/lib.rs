@@ -37,7 +37,7 @@
 //!
 //! # Contract
 //!
-//! Each sentence in bold is the name of a test in `tests/contract.rs`.
+//! Each sentence in bold is the name of a test in `tests/it/contract.rs`.
 //!
 //! Merging
 //!

@@ -1,34 +1,44 @@
-//! `cargo xtask ci`: everything that must hold before a change is merged.
+//! `cargo xtask ci`: everything that must hold before a change is merged, and with `--full` before a release.
 //!
 //! The cheap checks come first, the control plane and its scenarios last. Cargo compiles a crate again for each set of
 //! features, and a selection of packages decides the features of all. So there are two selections only: the whole
-//! workspace with all targets (clippy, then the build that tests and scenarios share), and each published crate alone
-//! (checked, not built).
+//! workspace with all targets (clippy, then the build that tests and scenarios share), and the crates that differ when
+//! nothing else turns their features on (checked, not built).
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::{control_plane, e2e, parity, step, upstream_tests};
 
 /// The workspace with all targets, and with the example host that runs beside the built-in controllers.
 const WHOLE: [&str; 3] = ["--workspace", "--all-targets", "--features=kcm-example-hello-host/builtin"];
 
+/// Number of checks and scenarios that a run has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// What each change has to pass, within half an hour on two cores.
+    Quick,
+    /// What a release has to pass too: what takes long, or fails only when pinned versions or tables change.
+    Full,
+}
+
 /// Runs every step in order, stops at the first that fails, and prints how long each took.
 ///
 /// The suite's closing line (`N passed, 0 failed`) comes last in a run that succeeded.
-pub(crate) fn run() -> Result<()> {
+pub(crate) fn run(extent: Extent) -> Result<()> {
     let mut times = Times::default();
-    let result = steps(&mut times);
+    let result = steps(extent, &mut times);
     if result.is_err() {
         times.print();
     }
     result
 }
 
-fn steps(times: &mut Times) -> Result<()> {
+fn steps(extent: Extent, times: &mut Times) -> Result<()> {
     times.step("formatting", || step::run(&mut step::cargo(["fmt", "--all", "--check"])))?;
     times.step("clippy, warnings denied", || {
         step::run(step::cargo(["clippy"]).args(WHOLE).args(["--", "--deny=warnings"]))
@@ -36,19 +46,43 @@ fn steps(times: &mut Times) -> Result<()> {
     times.step("documentation, warnings denied", || {
         step::run(step::cargo(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "--deny=warnings"))
     })?;
-    times.step("each published crate alone", each_crate_alone)?;
+    match extent {
+        Extent::Quick => times.step("crates without what is optional", without_options)?,
+        Extent::Full => {
+            times.step("each published crate alone", each_crate_alone)?;
+            times.step("tests of the sandbox's API server without kubectl", || {
+                step::run(&mut step::cargo(["test", "--package=kcm-sandbox-apiserver"]))
+            })?;
+        }
+    }
     times.step("build", || step::run(step::cargo(["build"]).args(WHOLE)))?;
     times.step("tests", || {
         // The documentation's test then asks every test binary which tests it has.
         step::run(step::cargo(["test", "--workspace"]).arg(WHOLE[2]).env("WORKSPACE_IS_BUILT", "1"))
     })?;
     times.step("control plane", control_plane::build)?;
-    times.step("tables of upstream's flags, gates and controllers", parity::run)?;
-    times.step("upstream's integration tests, quick packages", upstream_tests::quick)?;
-    times.step("e2e suite, on a sandbox", || e2e::built_suite(&["--sandbox", "ours/"]))?;
     // The table stands before the suite on a control plane, so that the suite's closing line is the last one.
-    times.print();
-    times.step("e2e suite, on a control plane", || e2e::built_suite(&[]))
+    match extent {
+        Extent::Quick => {
+            times.print();
+            times.step("a scenario of each controller, on a control plane", one_scenario_of_each)
+        }
+        Extent::Full => {
+            times.step("tables of upstream's flags, gates and controllers", parity::run)?;
+            times.step("upstream's integration tests, quick packages", upstream_tests::quick)?;
+            times.step("e2e suite, on a sandbox", || e2e::built_suite(&["--sandbox", "ours/"]))?;
+            times.print();
+            times.step("e2e suite, on a control plane", || e2e::built_suite(&[]))
+        }
+    }
+}
+
+/// Checks the crates whose optional features another member of the workspace turns on, in one selection in which none
+/// is on: a host of its own, without built-in controllers, profiles and sandbox, and the test environment, whose API
+/// server has no `kubectl`.
+fn without_options() -> Result<()> {
+    let packages = ["--package=kcm-controller-manager", "--package=kcm-testing"];
+    step::run(step::cargo(["check", "--quiet", "--no-default-features"]).args(packages))
 }
 
 /// Checks every member that is published with its own features: within the workspace a crate can lean on features that
@@ -64,6 +98,22 @@ fn each_crate_alone() -> Result<()> {
     let lean =
         ["check", "--quiet", "--package=kcm-controller-manager", "--no-default-features", "--features=builtin,pprof"];
     step::run(&mut step::cargo(lean))
+}
+
+/// Runs the scenarios that [`one_of_each`] selects from those of the built suite.
+fn one_scenario_of_each() -> Result<()> {
+    let list = step::output(Command::new(step::target().join("debug/suite")).arg("--list"))?;
+    let selected = one_of_each(&list);
+    ensure!(!selected.is_empty(), "the suite lists no scenario of ours:\n{list}");
+    e2e::built_suite(&selected)
+}
+
+/// Returns the first of our scenarios of each controller, and of each other subject, such as the lease.
+fn one_of_each(list: &str) -> Vec<&str> {
+    let mut subjects = BTreeSet::new();
+    let ours =
+        list.lines().map(str::trim).filter_map(|name| Some((name, name.strip_prefix("ours/")?.split_once('/')?.0)));
+    ours.filter(|(_, subject)| subjects.insert(*subject)).map(|(name, _)| name).collect()
 }
 
 /// A member of the workspace that others can depend on.
@@ -133,7 +183,13 @@ fn shown(time: Duration) -> String {
 mod tests {
     use std::time::Duration;
 
-    use super::Times;
+    use super::{Times, one_of_each};
+
+    #[test]
+    fn each_controller_has_the_first_of_its_scenarios() {
+        let list = "ours/job/runs\npeer/job/runs\nours/job/fails\npeer/lease/moves\nours/lease/moves\n";
+        assert_eq!(one_of_each(list), ["ours/job/runs", "ours/lease/moves"]);
+    }
 
     #[test]
     fn the_table_ends_with_the_sum() {

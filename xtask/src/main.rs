@@ -23,7 +23,8 @@ use anyhow::{Result, bail};
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  ci                    everything that must hold before a change is merged
+  ci [--full]           everything that must hold before a change is merged; `--full` adds what
+                        takes long and what only a release has to pass
   control-plane         build the control plane that the e2e suite runs against
   e2e [FILTER] [FLAGS]  run the scenarios whose names contain FILTER, as in
                         `ours/`, `peer/` or `replicaset/adopts`; `--list` names them,
@@ -57,7 +58,8 @@ fn main() -> ExitCode {
 fn run(args: &[String]) -> Result<()> {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["ci"] => ci::run(),
+        ["ci"] => ci::run(ci::Extent::Quick),
+        ["ci", "--full"] => ci::run(ci::Extent::Full),
         ["control-plane"] => control_plane::build(),
         ["e2e", rest @ ..] => e2e::suite(rest),
         ["fuzz", rest @ ..] => fuzz::fuzz(rest),
@@ -72,7 +74,8 @@ fn run(args: &[String]) -> Result<()> {
             print!("{USAGE}");
             Ok(())
         }
-        ["ci" | "control-plane" | "parity" | "sandbox-tables" | "serve", extra, ..] => {
+        ["ci", unknown, ..] => bail!("`{unknown}` was not expected: `ci` takes the flag `--full` alone"),
+        ["control-plane" | "parity" | "sandbox-tables" | "serve", extra, ..] => {
             bail!("`{extra}` was not expected: this command takes no arguments")
         }
         [unknown, ..] => bail!("there is no command `{unknown}`\n\n{USAGE}"),

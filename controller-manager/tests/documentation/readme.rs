@@ -225,29 +225,29 @@ const COMMANDS: [Command; 10] = [
     command("cargo run --release -- sandbox", "e2e", "host/sandbox_is_toured"),
     command(
         "cargo run --release -- sandbox --demo",
-        "controller-manager/tests/sandbox.rs",
+        "controller-manager/tests/it/sandbox.rs",
         "fn the_demo_in_a_pipe_is_lines_and_a_summary(",
     ),
     // The words of the alias, the profile and the features.
     command(
         "cargo shipped",
-        "controller-manager/tests/deploy.rs",
+        "controller-manager/tests/it/deploy.rs",
         "fn the_image_is_one_binary_without_a_shell_that_runs_as_any_user(",
     ),
     command(
         "target/shipped/kube-controller-manager --help",
-        "controller-manager/tests/command_line.rs",
+        "controller-manager/tests/it/command_line.rs",
         "fn the_help_has_every_flag_under_its_heading(",
     ),
     command(
         "target/shipped/kube-controller-manager config effective",
-        "controller-manager/tests/config_command.rs",
+        "controller-manager/tests/it/config_command.rs",
         "fn every_setting_says_in_json_where_it_comes_from(",
     ),
     // Without podman: what the build names is there, and what is copied is what the build leaves.
     command(
         "podman build --file deploy/Containerfile --tag registry.example.com/kcm:0.1.0 .",
-        "controller-manager/tests/deploy.rs",
+        "controller-manager/tests/it/deploy.rs",
         "fn the_image_is_one_binary_without_a_shell_that_runs_as_any_user(",
     ),
     command("kubectl apply -f deploy/kubernetes/beside-upstream.yaml", "e2e", "deploy/has_the_rights_that_it_needs"),

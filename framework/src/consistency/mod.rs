@@ -8,7 +8,7 @@
 //!
 //! # Contract
 //!
-//! `tests/guarantees/` has a test named after each of these sentences. What each answer means for each kind of request
+//! `tests/it/guarantees/` has a test named after each of these sentences. What each answer means for each kind of request
 //! is one table, in `client/request/answer.rs`.
 //!
 //! Answers

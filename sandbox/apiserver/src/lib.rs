@@ -49,6 +49,11 @@
 //! cuts and silences watches, drops events and serves stale lists. Simulate a missing permission with a fault that
 //! returns [`Status::forbidden`], and an exhausted quota with a hook of [`Sandbox::admit`].
 //!
+//! # The feature `kubectl`
+//!
+//! Objects printed as tables (`kubectl get`) and OpenAPI v3 documents (`kubectl explain`, and its validation). Tests of
+//! controllers need neither, so it is off by default: a table is then an unsupported form, and `/openapi/v3` is not found.
+//!
 //! # Differences from kube-apiserver
 //!
 //! `kcm_sandbox_conformance::differences` lists them, and its rows hold on the sandbox and on kube-apiserver alike.
@@ -92,6 +97,7 @@ mod server;
 mod service;
 mod status;
 mod store;
+#[cfg_attr(not(feature = "kubectl"), path = "no_table.rs")]
 mod table;
 mod validate;
 

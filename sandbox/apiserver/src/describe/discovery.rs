@@ -9,14 +9,16 @@ use serde_json::{Value, json};
 
 use kcm_api::Fnv1a;
 
-use crate::describe::openapi::{self, GroupVersion};
+use crate::describe::group_version::GroupVersion;
+#[cfg(feature = "kubectl")]
+use crate::describe::openapi;
 use crate::describe::tag::hex;
 use crate::kinds::{Kind, Kinds};
 use crate::request::Query;
 use crate::status::Status;
 
-const JSON: &str = "application/json";
-const TEXT: &str = "text/plain; charset=utf-8";
+pub(super) const JSON: &str = "application/json";
+pub(super) const TEXT: &str = "text/plain; charset=utf-8";
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// A non-resource request.
@@ -41,11 +43,11 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    fn new(code: u16, content_type: &'static str, body: impl Into<Vec<u8>>) -> Self {
+    pub(super) fn new(code: u16, content_type: &'static str, body: impl Into<Vec<u8>>) -> Self {
         Self { code, content_type, headers: Vec::new(), body: body.into() }
     }
 
-    fn json(value: &Value) -> Self {
+    pub(super) fn json(value: &Value) -> Self {
         Self::new(200, JSON, value.to_string())
     }
 
@@ -53,13 +55,13 @@ impl Answer {
         Self::new(200, TEXT, text)
     }
 
-    fn header(mut self, name: header::HeaderName, value: &str) -> Self {
+    pub(super) fn header(mut self, name: header::HeaderName, value: &str) -> Self {
         self.headers.extend(HeaderValue::from_str(value).ok().map(|value| (name, value)));
         self
     }
 
     /// Returns the response with an `ETag`, or 304 if the client has it.
-    fn tagged(self, tag: &str, request: &DiscoveryRequest<'_>) -> Self {
+    pub(super) fn tagged(self, tag: &str, request: &DiscoveryRequest<'_>) -> Self {
         let tag = format!("\"{tag}\"");
         let is_known = request.if_none_match.split(',').any(|known| known.trim() == tag);
         let answer = if is_known { Self { code: 304, body: Vec::new(), ..self } } else { self };
@@ -104,7 +106,8 @@ pub(crate) fn answer(kinds: &Kinds, request: &DiscoveryRequest<'_>) -> Result<An
             Some(reading(request, Answer::json(&resources))?)
         }
         ["openapi", "v2"] => Some(described_in_short(request)),
-        ["openapi", "v3", rest @ ..] => Some(described(kinds, rest, request)),
+        #[cfg(feature = "kubectl")]
+        ["openapi", "v3", rest @ ..] => Some(openapi::answer(kinds, rest, request)),
         _ => None,
     };
     Ok(answered.unwrap_or_else(page_not_found))
@@ -121,8 +124,10 @@ fn reading(request: &DiscoveryRequest<'_>, answer: Answer) -> Result<Answer, Sta
 
 /// Returns all served paths.
 fn paths(kinds: &Kinds) -> Vec<String> {
-    let mut paths: Vec<String> =
-        ["/api", "/apis", "/openapi/v2", "/openapi/v3", "/version"].map(str::to_owned).to_vec();
+    let mut paths: Vec<String> = ["/api", "/apis", "/openapi/v2", "/version"].map(str::to_owned).to_vec();
+    if cfg!(feature = "kubectl") {
+        paths.push("/openapi/v3".to_owned());
+    }
     for endpoint in ["/healthz", "/livez", "/readyz"] {
         paths.push(endpoint.to_owned());
         paths.extend(CHECKS.iter().map(|check| format!("{endpoint}/{check}")));
@@ -196,28 +201,6 @@ fn described_in_short(request: &DiscoveryRequest<'_>) -> Answer {
     }
     let info = json!({ "title": "Kubernetes", "version": version()["gitVersion"] });
     Answer::json(&json!({ "swagger": "2.0", "info": info, "paths": {} }))
-}
-
-/// Returns the index of OpenAPI v3 documents, or one document.
-///
-/// # Upstream
-/// `kube-openapi/pkg/handler3`
-fn described(kinds: &Kinds, path: &[&str], request: &DiscoveryRequest<'_>) -> Answer {
-    let of = match path {
-        [] => return Answer::json(&openapi::index(kinds)),
-        ["api", version] => GroupVersion { group: "", version },
-        ["apis", group, version] => GroupVersion { group, version },
-        _ => return Answer::new(404, TEXT, ""),
-    };
-    let hash = openapi::version_hash(kinds, of);
-    let given = request.query.get("hash");
-    if given.is_some_and(|given| given != hash) {
-        let moved = Answer::new(301, JSON, "");
-        return moved.header(header::LOCATION, &openapi::address(kinds, of)).tagged(&hash, request);
-    }
-    let Some(document) = openapi::document(kinds, of) else { return Answer::new(404, TEXT, "") };
-    let answer = Answer::json(&document).tagged(&hash, request);
-    if given.is_some() { answer.header(header::CACHE_CONTROL, "public, immutable") } else { answer }
 }
 
 /// A group and its versions, in the order in which they are served.

@@ -1,5 +1,7 @@
 //! Discovery and OpenAPI. Pure.
 
 pub(crate) mod discovery;
-pub(crate) mod openapi;
+mod group_version;
+#[cfg(feature = "kubectl")]
+mod openapi;
 mod tag;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 pub(crate) use merge_patch::merge;
 pub use metadata::{finalizers, is_terminating, labels_of, name, uid, version};
-pub(crate) use metadata::{key_of, metadata_only, prune, read_labels};
+pub(crate) use metadata::{key_of, prune, read_labels};
 
 /// The text at `path`, where there is one.
 #[must_use]

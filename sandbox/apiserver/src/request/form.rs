@@ -7,28 +7,7 @@ use http::{HeaderMap, header};
 use super::query::Query;
 use super::target::{Target, Verb};
 use crate::status::Status;
-
-/// The part of the object in a table row (`includeObject`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum IncludeObject {
-    None,
-    Metadata,
-    Object,
-}
-
-impl IncludeObject {
-    pub(crate) fn parse(query: &Query) -> Result<Self, Status> {
-        match query.get("includeObject") {
-            None | Some("Metadata") => Ok(Self::Metadata),
-            Some("None") => Ok(Self::None),
-            Some("Object") => Ok(Self::Object),
-            Some(other) => Err(Status::bad_request(format!(
-                "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: \
-                 must be 'Metadata', 'Object', 'None', or empty"
-            ))),
-        }
-    }
-}
+use crate::table::IncludeObject;
 
 /// The requested form of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +39,11 @@ pub(crate) fn accepted_form(headers: &HeaderMap, query: &Query, target: &Target)
             (Some(form @ ("PartialObjectMetadata" | "PartialObjectMetadataList")), true) => {
                 return metadata_form(form, target);
             }
-            (Some("Table"), true) => return Ok(Form::Table { include: IncludeObject::parse(query)? }),
+            (Some("Table"), true) => {
+                if let Some(include) = IncludeObject::parse(query)? {
+                    return Ok(Form::Table { include });
+                }
+            }
             // An unsupported kind or version: a later media range may be supported.
             (Some(_), _) | (None, true) => {}
         }

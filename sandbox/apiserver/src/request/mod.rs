@@ -9,7 +9,7 @@ mod target;
 mod write;
 
 pub(crate) use field_manager::{FieldManager, manager_of};
-pub(crate) use form::{Form, IncludeObject, accepted_form};
+pub(crate) use form::{Form, accepted_form};
 pub(crate) use list_options::{ListOptions, VersionMatch};
 pub(crate) use query::Query;
 pub(crate) use route::{Route, route};

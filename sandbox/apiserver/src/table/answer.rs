@@ -8,12 +8,12 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
 
 use super::columns::Column;
+use super::include::IncludeObject;
 use super::row::Row;
 use super::{columns, defined, pods};
 use crate::event_view;
 use crate::json;
 use crate::kinds::{Behaviour, Kind};
-use crate::request::IncludeObject;
 use crate::store::stored::Stored;
 
 /// Objects as a table; rows are made one after the other while it is written.
@@ -127,11 +127,20 @@ impl Serialize for RowView<'_> {
             // Clients find the end of the initial events by the metadata, even with `includeObject=None`.
             IncludeObject::None if !ends_initial_events(&self.object) => map.serialize_entry("object", &Value::Null)?,
             IncludeObject::None | IncludeObject::Metadata => {
-                map.serialize_entry("object", &json::metadata_only(&self.object))?;
+                map.serialize_entry("object", &metadata_only(&self.object))?;
             }
         }
         map.end()
     }
+}
+
+/// Metadata alone, as the API answers `as=PartialObjectMetadata`.
+fn metadata_only(object: &Value) -> Value {
+    json!({
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": object.get("metadata").cloned().unwrap_or_default(),
+    })
 }
 
 fn ends_initial_events(object: &Value) -> bool {

@@ -21,6 +21,7 @@ mod duration;
 mod events;
 mod extension;
 mod formatting;
+mod include;
 mod network;
 mod phrase;
 mod pods;
@@ -30,3 +31,4 @@ mod tests;
 mod workloads;
 
 pub(crate) use answer::Table;
+pub(crate) use include::IncludeObject;

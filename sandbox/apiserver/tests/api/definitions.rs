@@ -273,6 +273,7 @@ async fn built_in_kinds_stay_what_they_are() {
     }
 }
 
+#[cfg(feature = "kubectl")]
 #[tokio::test(start_paused = true)]
 async fn the_schema_of_a_definition_is_what_explains_its_kind() {
     let sandbox = Sandbox::default();
@@ -289,6 +290,7 @@ async fn the_schema_of_a_definition_is_what_explains_its_kind() {
     assert_eq!(thing["x-kubernetes-group-version-kind"][0]["kind"], "Thing");
 }
 
+#[cfg(feature = "kubectl")]
 #[tokio::test(start_paused = true)]
 async fn a_definition_names_the_columns_of_its_kind() {
     let sandbox = Sandbox::default();

@@ -49,6 +49,7 @@ async fn aggregated_discovery_is_sent_once_to_a_client_that_keeps_it() {
     }
 }
 
+#[cfg(feature = "kubectl")]
 #[tokio::test(start_paused = true)]
 async fn descriptions_are_found_by_their_index_and_kept_by_their_hash() {
     let sandbox = Sandbox::default();

@@ -8,7 +8,6 @@ use crate::support::{TestRequest, delete, done, get, merge, post, put, watch, wi
 
 const NEW: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
 const CORE: &str = "/api/v1/namespaces/default/events";
-const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
 fn event() -> Value {
     json!({
@@ -134,9 +133,20 @@ async fn both_forms_show_one_event() {
         row("not there", vec![], get(one), 404, reason("NotFound", "events.events.k8s.io \"web.1\" not found")),
         row("deleted", made(), delete(one), 200, vec![("/details/group", json!("events.k8s.io"))])
             .sees(CORE, vec!["DELETED web.1"]),
+    ] {
+        check(row).await;
+    }
+}
+
+#[cfg(feature = "kubectl")]
+#[tokio::test(start_paused = true)]
+async fn both_forms_are_printed_alike() {
+    const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    let one = &format!("{NEW}/web.1");
+    for row in [
         row(
             "printed",
-            made(),
+            vec![post(NEW, &event())],
             get(&format!("{one}?includeObject=Object")).header("accept", TABLE),
             200,
             vec![

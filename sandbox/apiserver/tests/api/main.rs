@@ -18,7 +18,10 @@ mod rows;
 mod strategies;
 mod subresources;
 mod support;
+#[cfg(feature = "kubectl")]
 mod tables;
 mod updates;
 mod validation;
 mod watches;
+#[cfg(not(feature = "kubectl"))]
+mod without_kubectl;

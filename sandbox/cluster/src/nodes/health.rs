@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::object::{Condition, set_condition};
+use crate::schedule;
 use kcm_sandbox_apiserver::json;
 
 /// Grace period for heartbeats.
@@ -72,9 +73,9 @@ pub(crate) fn evicting_taints(node: &Value) -> Vec<Value> {
 pub(crate) fn patience(pod: &Value, taints: &[Value]) -> Option<Duration> {
     let tolerations = json::list(pod, &["spec", "tolerations"]);
     let mut shortest: Option<Duration> = None;
-    for taint in taints {
-        let matching: Vec<&Value> =
-            tolerations.iter().filter(|toleration| crate::schedule::tolerates(toleration, taint)).collect();
+    for taint in taints.iter().map(schedule::taint) {
+        let tolerates = |it: &&Value| schedule::tolerates(&schedule::toleration(it), &taint);
+        let matching: Vec<&Value> = tolerations.iter().filter(tolerates).collect();
         if matching.is_empty() {
             return Some(Duration::ZERO);
         }

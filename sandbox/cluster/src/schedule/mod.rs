@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use self::fit::Node;
 use self::placed::Placed;
 use self::queue::Queue;
-pub(crate) use self::wants::tolerates;
+pub(crate) use self::wants::{taint, tolerates, toleration};
 use crate::change::Change;
 use crate::dice::Dice;
 use crate::event_recorder::{EventRecorder, Note, Reporter};

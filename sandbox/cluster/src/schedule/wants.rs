@@ -1,5 +1,6 @@
 //! The scheduling requirements of a pod. Pure.
 
+use kcm_api::scheduling::{ComparisonOperators, Taint, Toleration};
 use kcm_api::{LabelSelector, Labels, Selector};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -24,7 +25,7 @@ pub(crate) struct Wants {
     pub(crate) node_selector: Vec<(Box<str>, Box<str>)>,
     /// Terms of the required node affinity, one of which must match; `None` if there are none.
     pub(crate) node_terms: Option<Vec<NodeTerm>>,
-    pub(crate) tolerations: Vec<Value>,
+    pub(crate) tolerations: Vec<Toleration>,
     pub(crate) host_ports: Vec<HostPort>,
     pub(crate) affinity: Vec<PodTerm>,
     pub(crate) anti_affinity: Vec<PodTerm>,
@@ -120,7 +121,7 @@ pub(crate) fn read(pod: &Value) -> Wants {
             .map(|(key, value)| (key.as_str().into(), value.as_str().unwrap_or_default().into()))
             .collect(),
         node_terms: node_terms(pod),
-        tolerations: json::list(pod, &["spec", "tolerations"]).to_vec(),
+        tolerations: tolerations(pod),
         host_ports: host_ports(pod),
         affinity: affinity("podAffinity"),
         anti_affinity: affinity("podAntiAffinity"),
@@ -247,21 +248,23 @@ fn shape(wants: &Wants) -> u64 {
     Dice::new(0).number(&[&format!("{wants:?}")])
 }
 
+fn tolerations(pod: &Value) -> Vec<Toleration> {
+    json::list(pod, &["spec", "tolerations"]).iter().map(toleration).collect()
+}
+
+/// Decodes a toleration of a pod.
+pub(crate) fn toleration(toleration: &Value) -> Toleration {
+    Toleration::deserialize(toleration).expect("the API server must have checked the type of each toleration")
+}
+
+/// Decodes a taint of a node.
+pub(crate) fn taint(taint: &Value) -> Taint {
+    Taint::deserialize(taint).expect("the API server must have checked the type of each taint")
+}
+
 /// Reports whether a toleration tolerates a taint.
-pub(crate) fn tolerates(toleration: &Value, taint: &Value) -> bool {
-    let text = |object: &Value, field: &str| json::text(object, &[field]).unwrap_or_default().to_owned();
-    let (effect, key) = (text(toleration, "effect"), text(toleration, "key"));
-    let effect_fits = effect.is_empty() || effect == text(taint, "effect");
-    let key_fits = key.is_empty() || key == text(taint, "key");
-    let (mine, theirs) = (text(toleration, "value"), text(taint, "value"));
-    let value_fits = match text(toleration, "operator").as_str() {
-        "" | "Equal" => !key.is_empty() && mine == theirs,
-        "Exists" => true,
-        "Lt" => mine.parse::<i64>().is_ok_and(|mine| theirs.parse::<i64>().is_ok_and(|theirs| theirs < mine)),
-        "Gt" => mine.parse::<i64>().is_ok_and(|mine| theirs.parse::<i64>().is_ok_and(|theirs| theirs > mine)),
-        _ => false,
-    };
-    effect_fits && key_fits && value_fits
+pub(crate) fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
+    toleration.tolerates(taint, ComparisonOperators::Enabled)
 }
 
 #[cfg(test)]
@@ -303,18 +306,11 @@ mod tests {
     }
 
     #[test]
-    fn tolerations_match_taints_as_upstream() {
-        let taint = json!({ "key": "a", "value": "1", "effect": "NoSchedule" });
-        for (toleration, expected) in [
-            (json!({ "key": "a", "value": "1" }), true),
-            (json!({ "key": "a", "operator": "Equal", "value": "2" }), false),
-            (json!({ "key": "a", "operator": "Exists" }), true),
-            (json!({ "key": "b", "operator": "Exists" }), false),
-            (json!({ "operator": "Exists" }), true),
-            (json!({ "key": "a", "operator": "Exists", "effect": "NoExecute" }), false),
-            (json!({}), false),
-        ] {
-            assert_eq!(tolerates(&toleration, &taint), expected, "{toleration}");
+    fn tolerations_that_compare_numbers_are_honoured() {
+        let taint = taint(&json!({ "key": "sla", "value": "950", "effect": "NoSchedule" }));
+        for (operator, expected) in [("Gt", true), ("Lt", false)] {
+            let pod = json!({ "spec": { "tolerations": [{ "key": "sla", "operator": operator, "value": "900" }] } });
+            assert_eq!(tolerates(&tolerations(&pod)[0], &taint), expected, "{operator}");
         }
     }
 

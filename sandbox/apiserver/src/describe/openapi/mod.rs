@@ -14,34 +14,37 @@ mod schemas;
 
 use std::sync::LazyLock;
 
+use http::header;
 use serde_json::{Map, Value, json};
 
 use kcm_api::Fnv1a;
 
+use crate::describe::discovery::{Answer, DiscoveryRequest, JSON, TEXT};
+use crate::describe::group_version::GroupVersion;
 use crate::describe::tag::hex;
 use crate::kinds::{Kind, Kinds};
 
-/// A version of a group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct GroupVersion<'a> {
-    pub(crate) group: &'a str,
-    pub(crate) version: &'a str,
-}
-
-impl<'a> GroupVersion<'a> {
-    fn of(kind: &'a Kind) -> Self {
-        Self { group: &kind.resource.group, version: &kind.resource.version }
+/// Returns the index of the documents, or one document.
+pub(crate) fn answer(kinds: &Kinds, path: &[&str], request: &DiscoveryRequest<'_>) -> Answer {
+    let of = match path {
+        [] => return Answer::json(&index(kinds)),
+        ["api", version] => GroupVersion { group: "", version },
+        ["apis", group, version] => GroupVersion { group, version },
+        _ => return Answer::new(404, TEXT, ""),
+    };
+    let hash = version_hash(kinds, of);
+    let given = request.query.get("hash");
+    if given.is_some_and(|given| given != hash) {
+        let moved = Answer::new(301, JSON, "");
+        return moved.header(header::LOCATION, &address(kinds, of)).tagged(&hash, request);
     }
-
-    /// Its form in URLs: `api/v1`, `apis/apps/v1`.
-    pub(crate) fn path(self) -> String {
-        let Self { group, version } = self;
-        if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
-    }
+    let Some(document) = document(kinds, of) else { return Answer::new(404, TEXT, "") };
+    let answer = Answer::json(&document).tagged(&hash, request);
+    if given.is_some() { answer.header(header::CACHE_CONTROL, "public, immutable") } else { answer }
 }
 
 /// Returns the URLs of all documents.
-pub(crate) fn index(kinds: &Kinds) -> Value {
+fn index(kinds: &Kinds) -> Value {
     let mut paths = Map::new();
     for kind in kinds.iter() {
         let of = GroupVersion::of(kind);
@@ -51,12 +54,12 @@ pub(crate) fn index(kinds: &Kinds) -> Value {
 }
 
 /// Returns the URL of a document, which clients may cache.
-pub(crate) fn address(kinds: &Kinds, of: GroupVersion<'_>) -> String {
+fn address(kinds: &Kinds, of: GroupVersion<'_>) -> String {
     format!("/openapi/v3/{}?hash={}", of.path(), version_hash(kinds, of))
 }
 
 /// Returns a hash that changes with the document: of the served kinds and the schema tables.
-pub(crate) fn version_hash(kinds: &Kinds, of: GroupVersion<'_>) -> String {
+fn version_hash(kinds: &Kinds, of: GroupVersion<'_>) -> String {
     static TABLES: LazyLock<u64> = LazyLock::new(|| {
         Fnv1a::new().part(crate::schema::TABLE).part(descriptions::TABLE).part(env!("CARGO_PKG_VERSION")).value()
     });
@@ -68,7 +71,7 @@ pub(crate) fn version_hash(kinds: &Kinds, of: GroupVersion<'_>) -> String {
 }
 
 /// Returns a document; `None` if no kind of this version is served.
-pub(crate) fn document(kinds: &Kinds, of: GroupVersion<'_>) -> Option<Value> {
+fn document(kinds: &Kinds, of: GroupVersion<'_>) -> Option<Value> {
     let members: Vec<&Kind> = members(kinds, of).collect();
     if members.is_empty() {
         return None;

@@ -9,12 +9,13 @@ mod neighbours;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kcm_api::Labels;
+use kcm_api::scheduling::Taint;
+use kcm_api::{InternedStr, Labels};
 use serde_json::{Value, json};
 
 use self::neighbours::Neighbours;
 use super::placed::Placed;
-use super::wants::{Expression, HostPort, NodeTerm, Wants, tolerates};
+use super::wants::{Expression, HostPort, NodeTerm, Wants, taint, tolerates};
 use crate::dice::Dice;
 use crate::resource_list::ResourceList;
 use kcm_sandbox_apiserver::json;
@@ -27,7 +28,7 @@ const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
     pub(crate) labels: Labels,
-    taints: Vec<Value>,
+    taints: Vec<Taint>,
     unschedulable: bool,
     allocatable: ResourceList,
     used: ResourceList,
@@ -55,12 +56,21 @@ impl Refusal {
     }
 }
 
+/// The taint of a node that is unschedulable.
+fn cordon() -> Taint {
+    Taint {
+        key: InternedStr::from(UNSCHEDULABLE),
+        value: InternedStr::default(),
+        effect: InternedStr::from("NoSchedule"),
+    }
+}
+
 impl Node {
     /// Creates a node without pods.
     pub(crate) fn new(node: &Value) -> Self {
         Self {
             labels: labels_of(node),
-            taints: json::list(node, &["spec", "taints"]).to_vec(),
+            taints: json::list(node, &["spec", "taints"]).iter().map(taint).collect(),
             unschedulable: json::at(node, &["spec", "unschedulable"]).is_some_and(|it| *it == true),
             allocatable: ResourceList::read(json::at(node, &["status", "allocatable"])),
             used: ResourceList::default(),
@@ -103,8 +113,8 @@ impl Node {
     }
 
     fn fits(&self, name: &str, wants: &Wants) -> Result<(), Refusal> {
-        let cordon = json!({ "key": UNSCHEDULABLE, "effect": "NoSchedule" });
-        if self.unschedulable && !wants.tolerations.iter().any(|toleration| tolerates(toleration, &cordon)) {
+        let tolerated = |taint: &Taint| wants.tolerations.iter().any(|toleration| tolerates(toleration, taint));
+        if self.unschedulable && !tolerated(&cordon()) {
             return Err(Refusal::for_good("node(s) were unschedulable"));
         }
         if !self.is_tolerated(wants) {
@@ -120,11 +130,8 @@ impl Node {
     }
 
     fn is_tolerated(&self, wants: &Wants) -> bool {
-        let hard = |taint: &&Value| json::text(taint, &["effect"]) != Some("PreferNoSchedule");
-        self.taints
-            .iter()
-            .filter(hard)
-            .all(|taint| wants.tolerations.iter().any(|toleration| tolerates(toleration, taint)))
+        let mut hard = self.taints.iter().filter(|taint| taint.prevents_scheduling());
+        hard.all(|taint| wants.tolerations.iter().any(|toleration| tolerates(toleration, taint)))
     }
 
     fn is_selected(&self, name: &str, wants: &Wants) -> bool {

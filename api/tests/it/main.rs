@@ -1,0 +1,10 @@
+//! The tests of the crate from outside, in one program.
+
+mod autoscaled_pod;
+mod deployment;
+mod document;
+mod needs;
+mod quantity;
+mod selector;
+mod template;
+mod views;

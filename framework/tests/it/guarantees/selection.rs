@@ -1,0 +1,192 @@
+//! Controllers that are added and taken away while the manager runs.
+
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use kcm_api::views::PodVolumes;
+use kcm_api::{Need, ObjectKey, PartialObjectMeta};
+use kcm_framework::{
+    ControllerContext, ControllerDescriptor, ControllerState, GRACE, Loops, Reconcile, ReconcileError, Registry,
+    Selection, Session, Source, async_trait,
+};
+use kcm_sandbox_apiserver::Sandbox;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::guarantees::support::{PARTS, SETS, Setup, Started, descriptor, part, sandbox, seconds, settle, until};
+
+type Log = Arc<Mutex<Vec<String>>>;
+
+const A: ControllerDescriptor = descriptor("a-controller");
+const B: ControllerDescriptor = descriptor("b-controller");
+
+/// Takes so long for each part.
+struct Slow(Log);
+
+#[async_trait]
+impl Reconcile for Slow {
+    async fn reconcile(&self, key: &ObjectKey, _session: &Session) -> Result<(), ReconcileError> {
+        self.0.lock().push(format!("begins {}", key.name()));
+        tokio::time::sleep(seconds(2)).await;
+        self.0.lock().push(format!("ends {}", key.name()));
+        Ok(())
+    }
+}
+
+/// A controller that reconciles parts, and reads sets too if `reads_sets`.
+fn parts_controller(context: &ControllerContext, log: &Log, reads_sets: bool) -> Loops {
+    let mut one = context.control_loop(context.controller());
+    one.primary_for::<PartialObjectMeta>(Source::of(PARTS));
+    if reads_sets {
+        one.reads_for::<PartialObjectMeta>(Source::of(SETS));
+    }
+    Loops::new().with(one.reconcile(Slow(Arc::clone(log))))
+}
+
+struct World {
+    manager: Started,
+    sandbox: Sandbox,
+    of_a: Log,
+    of_b: Log,
+}
+
+impl World {
+    /// Two controllers of parts, of which the first reads sets too.
+    fn start(selected: &[&'static str]) -> Self {
+        let sandbox = sandbox();
+        let (of_a, of_b) = (Log::default(), Log::default());
+        let (in_a, in_b) = (Arc::clone(&of_a), Arc::clone(&of_b));
+        let manager = Setup::on(&sandbox)
+            .controller(A, move |context| std::future::ready(Ok(parts_controller(&context, &in_a, true))))
+            .controller(B, move |context| std::future::ready(Ok(parts_controller(&context, &in_b, false))))
+            .select(selected)
+            .start_interval(seconds(10))
+            .start();
+        Self { manager, sandbox, of_a, of_b }
+    }
+
+    fn select(&self, items: &[&str]) {
+        let registry = Registry::of([A, B]).unwrap();
+        self.manager.handle.select(Selection::parse(items.iter().copied(), &registry, &[]).unwrap());
+    }
+
+    fn states(&self) -> [ControllerState; 2] {
+        ["a-controller", "b-controller"].map(|name| self.manager.state(name))
+    }
+
+    async fn runs(&self, controller: &str) {
+        until("it runs", || self.manager.state(controller) == ControllerState::Running).await;
+    }
+
+    fn create_part(&self, name: &str) {
+        self.sandbox.create(&PARTS, part(name, "a")).unwrap();
+    }
+}
+
+fn disabled() -> ControllerState {
+    ControllerState::Disabled("--controllers does not enable it".to_owned())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_that_is_taken_away_drains_and_leaves_nothing_behind() {
+    let world = World::start(&["*"]);
+    world.runs("b-controller").await;
+    world.create_part("p");
+    settle().await;
+    world.create_part("q");
+    settle().await;
+    let begun = Instant::now();
+    world.select(&["*", "-a-controller"]);
+    settle().await;
+    assert_eq!(world.manager.state("a-controller"), ControllerState::Stopping);
+    until("it is disabled", || world.manager.state("a-controller") == disabled()).await;
+    assert!(begun.elapsed() < seconds(2), "the running reconcile ends, and no other begins");
+    assert_eq!(*world.of_a.lock(), ["begins p", "ends p"]);
+
+    let reads: Vec<_> = world.manager.handle.informers().into_iter().map(|informer| informer.resource).collect();
+    assert_eq!(reads, [PARTS], "what the other controller uses");
+    assert_eq!((world.sandbox.open_watches(&PARTS), world.sandbox.open_watches(&SETS)), (1, 0));
+    world.create_part("r");
+    tokio::time::sleep(seconds(10)).await;
+    assert_eq!(world.of_a.lock().len(), 2);
+    assert_eq!(world.of_b.lock().len(), 6, "the other controller goes on");
+    assert!(world.manager.has_metric("workqueue_depth{name=\"a-controller\"} 0"), "{}", world.manager.metrics.encode());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_that_is_added_starts_as_at_the_start_of_the_manager() {
+    let world = World::start(&["b-controller"]);
+    world.create_part("p");
+    world.runs("b-controller").await;
+    assert_eq!(world.states(), [disabled(), ControllerState::Running]);
+    assert_eq!(world.sandbox.open_watches(&SETS), 0);
+
+    let added = Instant::now();
+    world.select(&["*"]);
+    settle().await;
+    assert_eq!(world.states(), [ControllerState::Pending, ControllerState::Running]);
+    world.runs("a-controller").await;
+    let delay = added.elapsed();
+    assert!((seconds(10)..seconds(21)).contains(&delay), "after the start interval, jittered: {delay:?}");
+    tokio::time::sleep(seconds(3)).await;
+    assert_eq!(*world.of_a.lock(), ["begins p", "ends p"]);
+    assert_eq!(*world.of_b.lock(), ["begins p", "ends p"]);
+    assert_eq!((world.sandbox.open_watches(&PARTS), world.sandbox.open_watches(&SETS)), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_that_is_taken_away_and_added_again_many_times_is_there_once() {
+    let world = World::start(&["*"]);
+    world.create_part("p");
+    for _ in 0..20 {
+        world.select(&["b-controller"]);
+        until("it is disabled", || world.manager.state("a-controller") == disabled()).await;
+        world.select(&["*"]);
+        world.runs("a-controller").await;
+    }
+    tokio::time::sleep(seconds(10)).await;
+    world.of_a.lock().clear();
+    world.create_part("q");
+    tokio::time::sleep(seconds(10)).await;
+    assert_eq!(*world.of_a.lock(), ["begins q", "ends q"]);
+    assert_eq!((world.sandbox.open_watches(&PARTS), world.sandbox.open_watches(&SETS)), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_that_does_not_drain_is_aborted_after_the_grace() {
+    let sandbox = sandbox();
+    let manager = Setup::on(&sandbox)
+        .controller(A, |_| {
+            let running = Loops::new().task("hangs", |_| std::future::pending().boxed());
+            std::future::ready(Ok(running))
+        })
+        .start();
+    settle().await;
+    let begun = Instant::now();
+    let registry = Registry::of([A]).unwrap();
+    manager.handle.select(Selection::parse(["-a-controller"], &registry, &[]).unwrap());
+    until("it is disabled", || manager.state("a-controller") == disabled()).await;
+    assert!((GRACE..GRACE + seconds(1)).contains(&begun.elapsed()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_that_needs_more_of_objects_than_the_caches_keep_is_not_started() {
+    const VOLUMES: ControllerDescriptor = A.needs(&[Need::part::<PodVolumes>()]);
+    let of_a = Log::default();
+    let known = Arc::clone(&of_a);
+    let manager = Setup::on(&sandbox())
+        .controller(VOLUMES, move |_| {
+            known.lock().push("initialized".to_owned());
+            std::future::ready(Ok(Loops::new()))
+        })
+        .select(&["-a-controller"])
+        .start();
+    settle().await;
+    assert_eq!(manager.state("a-controller"), disabled());
+    let registry = Registry::of([VOLUMES]).unwrap();
+    manager.handle.select(Selection::parse(["*"], &registry, &[]).unwrap());
+    tokio::time::sleep(seconds(100)).await;
+    let reason = "it reads parts of objects that the caches do not keep: restart the manager to enable it";
+    assert_eq!(manager.state("a-controller"), ControllerState::Disabled(reason.to_owned()));
+    assert!(of_a.lock().is_empty(), "it would see empty parts");
+}

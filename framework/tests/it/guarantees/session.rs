@@ -1,0 +1,183 @@
+//! The parts of a session besides the client: the time and the recorder.
+
+use futures::FutureExt as _;
+use kcm_api::{Document, Documented, KnownView, Meta, ObjectKey, PartialObjectMeta, Resource, View};
+use kcm_framework::client::Payload;
+use kcm_framework::events::{Event, EventText};
+use kcm_framework::{Loops, Reconcile, ReconcileError, Session, Source, async_trait};
+use kcm_informers::Informer;
+use kcm_sandbox_apiserver::EVENTS;
+use serde_json::{Value, json};
+
+use crate::guarantees::support::{
+    CONTROLLER, PARTS, SETS, Setup, World, descriptor, key, part, sandbox, seconds, set, until,
+};
+
+struct Greeted;
+
+impl Event for Greeted {
+    fn text(&self) -> EventText<'_> {
+        EventText::warning("Greeted", "as the test wants it")
+    }
+}
+
+struct Set(PartialObjectMeta);
+
+impl View for Set {
+    fn decode(json: &str) -> Result<Self, kcm_api::DecodeError> {
+        PartialObjectMeta::decode(json).map(Self)
+    }
+
+    fn meta(&self) -> &Meta {
+        self.0.meta()
+    }
+}
+
+impl KnownView for Set {
+    const RESOURCE: Resource = SETS;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_knows_the_time_and_requeues_at_a_time() {
+    let world = World::start(|turn| {
+        async move {
+            let now = turn.session.now();
+            match turn.number {
+                0 => turn.session.requeue_by(now + seconds(90)),
+                // A time that is past is at once.
+                1 => turn.session.requeue_by(now - seconds(90)),
+                _ => {}
+            }
+            Ok(())
+        }
+        .boxed()
+    })
+    .await;
+    world.create_set("a", 0);
+    assert_eq!(world.visited(3).await, [seconds(0), seconds(90), seconds(90)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_records_events_of_its_controller() {
+    let world = World::start(|turn| {
+        async move {
+            let set = Set(PartialObjectMeta::decode(r#"{"metadata":{"namespace":"default","name":"a"}}"#).unwrap());
+            turn.session.record(&set, &Greeted);
+            Ok(())
+        }
+        .boxed()
+    })
+    .await;
+    world.create_set("a", 0);
+    until("it was sent", || world.sandbox.list(&EVENTS, None).len() == 1).await;
+    let event = &world.sandbox.list(&EVENTS, None)[0];
+    let written = ["type", "reason", "message"].map(|field| event[field].as_str().unwrap());
+    assert_eq!(written, ["Warning", "Greeted", "as the test wants it"]);
+    assert_eq!(event["involvedObject"]["kind"], "Set");
+    assert_eq!(event["source"]["component"], CONTROLLER);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_document_that_a_session_puts_keeps_what_nobody_reads() {
+    let sandbox = sandbox();
+    let mut object = part("p", "a");
+    object["spec"] = json!({ "unknown": [1.50, { "b": [] }] });
+    let created = sandbox.create(&PARTS, object).unwrap();
+    let json = created.to_string();
+    let world = World::with(crate::guarantees::support::Options::default(), &sandbox, move |turn| {
+        let mut document = Document::parse(&json).unwrap();
+        async move {
+            if turn.number == 0 {
+                document.set(&["spec", "replicas"], &3).unwrap();
+                turn.session.of(&PARTS).update(&key("p"), Payload::raw(document.as_str().to_owned())).await?;
+            }
+            Ok(())
+        }
+        .boxed()
+    })
+    .await;
+    world.visited(1).await;
+    let stored: Value = world.sandbox.get(&PARTS, &key("p")).unwrap();
+    assert_eq!(stored["spec"], json!({ "unknown": [1.50, { "b": [] }], "replicas": 3 }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn finalizers_of_others_are_kept_and_a_stale_object_is_a_conflict() {
+    let sandbox = sandbox();
+    let mut object = part("p", "a");
+    object["metadata"]["finalizers"] = json!(["example.com/other"]);
+    let json = sandbox.create(&PARTS, object).unwrap().to_string();
+    let stored = sandbox.clone();
+    let world = World::with(crate::guarantees::support::Options::default(), &sandbox, move |turn| {
+        let (json, sandbox) = (json.clone(), stored.clone());
+        async move {
+            if turn.number > 0 {
+                return Ok(());
+            }
+            let now = || sandbox.get(&PARTS, &key("p")).unwrap();
+            let meta = |object: &str| PartialObjectMeta::decode(object).unwrap().metadata;
+            let (mut first, ours) = (meta(&json), "example.com/ours");
+            let session = &turn.session;
+            assert!(!session.of(&PARTS).remove_finalizer(&first, ours).await?);
+            assert!(session.of(&PARTS).add_finalizer(&first, ours).await?);
+            assert_eq!(now()["metadata"]["finalizers"], json!(["example.com/other", ours]));
+            let second = meta(&now().to_string());
+            assert!(!session.of(&PARTS).add_finalizer(&second, ours).await?);
+            // The cache is behind.
+            first.finalizers.clone_from(&second.finalizers);
+            let stale = session.of(&PARTS).remove_finalizer(&first, ours).await;
+            assert!(stale.is_err_and(|error| error.is_conflict()));
+            assert!(session.of(&PARTS).remove_finalizer(&second, ours).await?);
+            assert_eq!(now()["metadata"]["finalizers"], json!(["example.com/other"]));
+            Ok(())
+        }
+        .boxed()
+    })
+    .await;
+    world.create_set("a", 0);
+    world.visited(1).await;
+}
+
+/// Applies a configuration to the part `p` of each set, and creates sets alone.
+struct Applying(Informer<Documented<PartialObjectMeta>>);
+
+#[async_trait]
+impl Reconcile for Applying {
+    async fn reconcile(&self, _: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
+        let configuration = json!({
+            "apiVersion": PARTS.api_version(), "kind": PARTS.kind, "metadata": { "name": "p", "namespace": "default" },
+            "spec": { "color": "red", "sizes": [1] },
+        });
+        session.ensure_applied(&self.0, &key("p"), "sets-controller", &configuration).await?;
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_is_applied_again_where_it_is_not_as_configured_and_only_there() {
+    let sandbox = sandbox();
+    let _started = Setup::on(&sandbox)
+        .controller(descriptor(CONTROLLER), |context| async move {
+            let mut sets = context.control_loop("sets");
+            let _sets = sets.primary::<Set>();
+            let parts = sets.watches_for(Source::<Documented<PartialObjectMeta>>::of(PARTS), |_| [key("a")]);
+            Ok(Loops::new().with(sets.reconcile(Applying(parts))))
+        })
+        .start();
+    sandbox.create(&SETS, set("a", 0)).unwrap();
+    let spec = || sandbox.get(&PARTS, &key("p")).unwrap_or_default()["spec"].clone();
+    let applied = json!({ "color": "red", "sizes": [1] });
+    until("it is applied", || spec() == applied).await;
+    for (change, then) in [
+        (json!({ "spec": { "color": "blue" } }), applied.clone()),
+        (json!({ "spec": { "sizes": [1, 2] } }), applied.clone()),
+        // A field of another.
+        (json!({ "spec": { "shape": "round" } }), json!({ "color": "red", "sizes": [1], "shape": "round" })),
+    ] {
+        sandbox.patch(&PARTS, &key("p"), &change).unwrap();
+        until("the object is as configured", || spec() == then).await;
+    }
+    tokio::time::sleep(seconds(60)).await;
+    let patches = sandbox.requests().iter().filter(|request| request.method == "PATCH").count();
+    assert_eq!(patches, 3);
+}
