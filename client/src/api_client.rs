@@ -16,8 +16,8 @@ use tokio::time::{Instant, timeout_at};
 use super::client_identity::ClientIdentity;
 use super::fence::Fence;
 use super::request::{
-    Answer, ApiError, Attempts, Call, Cause, DeleteOptions, Deleted, ListOptions, Page, Patch, Payload, RequestKind,
-    Scale, Subresource, Target, Written, has_name, read_status, retry_after, transport,
+    ApiError, Attempts, Call, Cause, DeleteOptions, Deleted, ListQuery, Page, Patch, Payload, RequestKind,
+    ResponseKind, Scale, Subresource, Target, Written, has_name, read_status, retry_after, transport,
 };
 
 /// The `timeout` parameter of writes: the time that the API server may take.
@@ -181,7 +181,7 @@ impl ApiClient {
         &self,
         resource: &Resource,
         namespace: Option<&str>,
-        selected: &ListOptions,
+        selected: &ListQuery,
         options: &DeleteOptions,
     ) -> Result<(), ApiError> {
         let call = Call::delete_collection(resource, namespace, selected, options);
@@ -198,7 +198,7 @@ impl ApiClient {
         Written::read(body, call.target.namespace(), call.target.name()).map_err(|error| {
             // The write has taken effect by now.
             let now = Instant::now();
-            attempts.answered(Answer::Undecodable, now);
+            attempts.answered(ResponseKind::Undecodable, now);
             ApiError::new(call.target.describe(call.verb), Cause::Decode(error)).with_deadline(Some(now))
         })
     }
@@ -209,7 +209,7 @@ impl ApiClient {
         match self.send_call(call, accept, attempts).await {
             Ok(_) => Ok(Deleted::Accepted),
             Err(error) if error.is_not_found() => {
-                attempts.answered(Answer::Success, Instant::now());
+                attempts.answered(ResponseKind::Success, Instant::now());
                 Ok(Deleted::Gone)
             }
             Err(error) => Err(error),
@@ -260,7 +260,7 @@ impl ApiClient {
         &self,
         resource: &Resource,
         namespace: Option<&str>,
-        options: &ListOptions,
+        options: &ListQuery,
     ) -> Result<Page, ApiError> {
         let target = Target::collection(resource, namespace);
         let describe = || target.describe("list");
@@ -326,7 +326,7 @@ impl ApiClient {
             let is_repetition = attempts.begin(deadline);
             let (cause, retry_after) = match self.send(request, deadline, is_repetition, sent.limit).await {
                 Ok((code, _, body)) if code.is_success() => {
-                    attempts.answered(Answer::Success, Instant::now());
+                    attempts.answered(ResponseKind::Success, Instant::now());
                     return Ok(body);
                 }
                 Ok((code, header, body)) => {
@@ -335,7 +335,7 @@ impl ApiClient {
                 }
                 Err(cause) => (cause, None),
             };
-            let next = attempts.answered(Answer::of_failure(&cause, retry_after), Instant::now());
+            let next = attempts.answered(ResponseKind::of_failure(&cause, retry_after), Instant::now());
             let may_be_outage = self.identity.failed(&cause);
             let is_forbidden = matches!(&cause, Cause::Status(status) if is_refused_by_authorizer(status));
             let error = error(cause).with_deadline((sent.method != Method::GET).then_some(deadline));

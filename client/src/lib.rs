@@ -49,7 +49,7 @@ pub use metrics::{ClientMetrics, NoMetrics};
 pub use probe::{CertificateFault, Unreachable, wait_for_api_server};
 pub use rate_limiter::{Limits, RateLimiter, TokenBucket};
 pub use request::{
-    ApiError, Attempts, Call, Cause, DeleteOptions, Deleted, DeletionPropagation, ErrorClass, ListOptions, Page, Patch,
+    ApiError, Attempts, Call, Cause, DeleteOptions, Deleted, DeletionPropagation, ErrorClass, ListQuery, Page, Patch,
     Payload, ResponseExt, Scale, Subresource, WriteOutcome, Written,
 };
 pub use transport::{

@@ -26,7 +26,7 @@
 //! A crate of its own adds a setting and reads it back:
 //!
 //! ```
-//! use kcm_config::{Initial, Origin, Outcome, Row, Sources, Table, generic};
+//! use kcm_config::{Initial, Origin, Loaded, Row, Sources, Table, generic};
 //! use serde::Deserialize;
 //!
 //! const GREETING: Row = Row::new("hello-greeting", "Hello", Initial::String("hello"))
@@ -41,7 +41,7 @@
 //!
 //! let table = Table::new(generic::rows().chain([GREETING]))?;
 //! let sources = Sources::default().arguments(["--kube-api-qps=50"]).variables([("KCM_HELLO_GREETING", "hi")]);
-//! let Outcome::Settings(settings) = table.load(&sources)? else { panic!("--help was not given") };
+//! let Loaded::Settings(settings) = table.load(&sources)? else { panic!("--help was not given") };
 //!
 //! assert_eq!(settings.get::<f32>("kube-api-qps")?, 50.0);
 //! assert_eq!(settings.section::<Hello>("Hello")?.greeting, "hi");
@@ -94,7 +94,7 @@ pub use flags::VersionRequest;
 pub use gate::{Gate, GateStage};
 pub use gates::{GateState, Gates};
 pub use help::wrap;
-pub use load::{Outcome, Sources};
+pub use load::{Loaded, Sources};
 pub use row::{Check, Help, Initial, KeyPath, Row, VARIABLE_PREFIX};
 pub use setting::{Section, Setting, Workers};
 pub use string_map::{NoStringMap, string_map};

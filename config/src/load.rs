@@ -38,7 +38,7 @@ type ReadFile = dyn Fn(&Path) -> io::Result<Vec<u8>> + Send + Sync;
 
 /// The result of loading.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum Loaded {
     /// The help is requested. Print [`Table::help`].
     Help,
     /// The version is requested, on a command line that has no mistakes.
@@ -98,7 +98,7 @@ impl Effective {
     /// # Errors
     ///
     /// Every mistake in every source at once.
-    pub fn load_again(&self, sources: &Sources) -> Result<Outcome, ConfigErrors> {
+    pub fn load_again(&self, sources: &Sources) -> Result<Loaded, ConfigErrors> {
         self.table().load(sources)
     }
 }
@@ -112,13 +112,13 @@ impl Table {
     /// # Errors
     ///
     /// Every mistake in every source at once.
-    pub fn load(&self, sources: &Sources) -> Result<Outcome, ConfigErrors> {
+    pub fn load(&self, sources: &Sources) -> Result<Loaded, ConfigErrors> {
         let line = flags::read(self, &sources.arguments, sources.takes_operands);
         if line.asks_for_help {
-            return Ok(Outcome::Help);
+            return Ok(Loaded::Help);
         }
         if let Some(request) = line.asks_for_version.filter(|_| line.reading.errors.is_empty()) {
-            return Ok(Outcome::Version(request));
+            return Ok(Loaded::Version(request));
         }
         let variables = env::read(self, &sources.variables);
         let file = match config_file(&[&line.reading.layer, &variables.layer]) {
@@ -145,7 +145,7 @@ impl Table {
         warnings.extend(self.deprecations(&merged.entries));
         let gates = self.gates_of(&merged.entries, versions);
         warnings.extend(self.warnings_of_gates(&merged.entries, &gates));
-        Ok(Outcome::Settings(Box::new(Effective::new(self.clone(), merged, gates, warnings, line.operands))))
+        Ok(Loaded::Settings(Box::new(Effective::new(self.clone(), merged, gates, warnings, line.operands))))
     }
 
     /// Reads and validates a file of another kind as strictly as the configuration file. The rows of this table are its

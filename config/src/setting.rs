@@ -139,7 +139,7 @@ mod tests {
     use serde::Deserialize;
 
     use super::*;
-    use crate::{AccessError, Outcome, Sources, Table};
+    use crate::{AccessError, Loaded, Sources, Table};
 
     const SECTION: Section = Section::new("Greeter", "GreeterController");
     const SYNCS: Setting<Workers> = SECTION.workers("greeter-syncs", "Syncs", "Greetings", 5);
@@ -158,7 +158,7 @@ mod tests {
 
     fn load(arguments: &[&str]) -> Box<crate::Effective> {
         let table = Table::new([SYNCS.row(), PERIOD.row(), NAME.row(), IGNORED.row()]).unwrap();
-        let Outcome::Settings(settings) = table.load(&Sources::default().arguments(arguments.iter().copied())).unwrap()
+        let Loaded::Settings(settings) = table.load(&Sources::default().arguments(arguments.iter().copied())).unwrap()
         else {
             panic!("neither help nor version was given")
         };

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::ExitCode;
 
-use kcm_config::{Effective, Outcome, Row, Sources, Table, VersionRequest, generic, wrap};
+use kcm_config::{Effective, Loaded, Row, Sources, Table, VersionRequest, generic, wrap};
 use kcm_framework::client::ClientAuthority;
 use kcm_framework::{Extensions, Registry};
 
@@ -87,9 +87,9 @@ impl Host {
             sources = sources.with_operands();
         }
         let settings = match table.load(&sources) {
-            Ok(Outcome::Help) => return print(&self.help(&table, &program)),
-            Ok(Outcome::Version(request)) => return print(&version(request)),
-            Ok(Outcome::Settings(settings)) => *settings,
+            Ok(Loaded::Help) => return print(&self.help(&table, &program)),
+            Ok(Loaded::Version(request)) => return print(&version(request)),
+            Ok(Loaded::Settings(settings)) => *settings,
             Err(errors) => return refuse(&errors.0),
         };
         match subcommand {

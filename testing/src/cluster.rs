@@ -21,7 +21,7 @@ use crate::manager_client::{self, Writes};
 pub struct TestCluster {
     sandbox: Sandbox,
     writes: Arc<Writes>,
-    running: Arc<Running>,
+    running: Arc<RunningManager>,
     clock: SettableClock,
     stop: Stop,
     manager: JoinSet<Result<(), ManagerError>>,
@@ -29,7 +29,7 @@ pub struct TestCluster {
 }
 
 /// The current manager; a killed one is replaced during the test.
-struct Running {
+struct RunningManager {
     kill: Notify,
     current: Mutex<Current>,
 }
@@ -96,7 +96,7 @@ impl TestCluster {
         let starter =
             Starter { sandbox: sandbox.clone(), builder, seed: environment.options.seed, writes: Arc::clone(&writes) };
         let (first, current) = starter.manager(1);
-        let running = Arc::new(Running { kill: Notify::new(), current: Mutex::new(current) });
+        let running = Arc::new(RunningManager { kill: Notify::new(), current: Mutex::new(current) });
         let mut manager = JoinSet::new();
         manager.spawn(run(starter, first, Arc::clone(&running), stop.clone()));
         Self { sandbox, writes, running, clock, stop, manager, errors }
@@ -256,7 +256,7 @@ impl TestCluster {
 }
 
 /// Runs managers, one after the other, until one ends without being killed.
-async fn run(starter: Starter, first: Manager, running: Arc<Running>, stop: Stop) -> Result<(), ManagerError> {
+async fn run(starter: Starter, first: Manager, running: Arc<RunningManager>, stop: Stop) -> Result<(), ManagerError> {
     let mut manager = first;
     loop {
         tokio::select! {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use kcm_framework::config::{Effective, Initial, Outcome, Row, Sources, Table, gates};
+use kcm_framework::config::{Effective, Initial, Loaded, Row, Sources, Table, gates};
 use kcm_framework::{ControllerDescriptor, Extensions, Registry, Selection};
 use kcm_sandbox_apiserver::{Resource, Sandbox, SandboxOptions};
 use serde_json::Value;
@@ -142,8 +142,8 @@ impl TestEnvironment {
             sources = sources.arguments([format!("--config={FILE}")]).file(PathBuf::from(FILE), text.as_bytes());
         }
         match table.load(&sources) {
-            Ok(Outcome::Settings(settings)) => *settings,
-            Ok(Outcome::Help | Outcome::Version(_)) => {
+            Ok(Loaded::Settings(settings)) => *settings,
+            Ok(Loaded::Help | Loaded::Version(_)) => {
                 panic!("the arguments of a test must not ask for help or version")
             }
             Err(errors) => panic!("settings: {errors}"),

@@ -28,7 +28,7 @@ pub(crate) enum RequestKind {
 
 /// The result of one attempt of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum ResponseKind {
     Success,
     /// A success whose body cannot be decoded.
     Undecodable,
@@ -55,7 +55,7 @@ pub(crate) enum Answer {
     Denied,
 }
 
-impl Answer {
+impl ResponseKind {
     pub(crate) fn of_status(status: &Status, retry_after: Option<Duration>) -> Self {
         match status.code {
             429 => Self::TooManyRequests(retry_after),
@@ -126,7 +126,7 @@ pub(crate) struct Meaning {
 /// client-go repeats every request whose response is 429 or 5xx with a `Retry-After` in seconds. Here the caller gets
 /// the 429 of an eviction: a disruption budget does not allow the eviction. client-go does not repeat after a broken
 /// connection.
-pub(crate) const fn meaning(kind: RequestKind, answer: Answer, in_doubt: bool) -> Meaning {
+pub(crate) const fn meaning(kind: RequestKind, answer: ResponseKind, in_doubt: bool) -> Meaning {
     use RequestKind::{Create, CreateUnnamed, Cumulative, Eviction, Guarded, Idempotent, Read};
 
     let reconnect = if repeats_safely(kind) { Repeat::Reconnect } else { Repeat::Never };
@@ -135,23 +135,23 @@ pub(crate) const fn meaning(kind: RequestKind, answer: Answer, in_doubt: bool) -
         Create | CreateUnnamed | Guarded | Idempotent | Cumulative | Eviction => Effect::Open,
     };
     let (effect, repeat) = match answer {
-        Answer::Success => (Effect::Landed, Repeat::Never),
-        Answer::Undecodable => (if matches!(kind, Read) { Effect::None } else { Effect::Unread }, Repeat::Never),
+        ResponseKind::Success => (Effect::Landed, Repeat::Never),
+        ResponseKind::Undecodable => (if matches!(kind, Read) { Effect::None } else { Effect::Unread }, Repeat::Never),
         // A request that was never sent is no concern of a repetition, unless it is one itself.
-        Answer::NotSent => (Effect::None, if in_doubt { reconnect } else { Repeat::Never }),
-        Answer::Broken => (open, reconnect),
-        Answer::TimedOut => (open, Repeat::Never),
-        Answer::TooManyRequests(retry_after) => {
+        ResponseKind::NotSent => (Effect::None, if in_doubt { reconnect } else { Repeat::Never }),
+        ResponseKind::Broken => (open, reconnect),
+        ResponseKind::TimedOut => (open, Repeat::Never),
+        ResponseKind::TooManyRequests(retry_after) => {
             (Effect::None, if matches!(kind, Eviction) { Repeat::Never } else { asked(retry_after) })
         }
-        Answer::FailedWebhook | Answer::Denied => (Effect::None, Repeat::Never),
-        Answer::Aborted => {
+        ResponseKind::FailedWebhook | ResponseKind::Denied => (Effect::None, Repeat::Never),
+        ResponseKind::Aborted => {
             let ended = if matches!(kind, Read) { Effect::None } else { Effect::Ended };
             (harmless_or(kind, ended), Repeat::Never)
         }
-        Answer::StorageFailed => (harmless_or(kind, open), reconnect),
-        Answer::ServerError(retry_after) => (harmless_or(kind, open), asked(retry_after)),
-        Answer::Refused => (Effect::Settled, Repeat::Never),
+        ResponseKind::StorageFailed => (harmless_or(kind, open), reconnect),
+        ResponseKind::ServerError(retry_after) => (harmless_or(kind, open), asked(retry_after)),
+        ResponseKind::Refused => (Effect::Settled, Repeat::Never),
     };
     Meaning { effect, repeat }
 }
@@ -201,52 +201,52 @@ mod tests {
         let after = After(SECOND);
         let all = |effect, repeat| [(effect, repeat); 7];
         #[rustfmt::skip]
-        let table: [(Answer, [(Effect, Repeat); 7]); 14] = [
-            (Answer::Success, all(Landed, Never)),
-            (Answer::Undecodable, [
+        let table: [(ResponseKind, [(Effect, Repeat); 7]); 14] = [
+            (ResponseKind::Success, all(Landed, Never)),
+            (ResponseKind::Undecodable, [
                 (NoEffect, Never), (Unread, Never), (Unread, Never), (Unread, Never), (Unread, Never), (Unread, Never),
                 (Unread, Never),
             ]),
-            (Answer::NotSent, all(NoEffect, Never)),
-            (Answer::Broken, [
+            (ResponseKind::NotSent, all(NoEffect, Never)),
+            (ResponseKind::Broken, [
                 (NoEffect, Never), (Open, Reconnect), (Open, Never), (Open, Reconnect), (Open, Reconnect), (Open, Never),
                 (Open, Reconnect),
             ]),
-            (Answer::TimedOut, [
+            (ResponseKind::TimedOut, [
                 (NoEffect, Never), (Open, Never), (Open, Never), (Open, Never), (Open, Never), (Open, Never),
                 (Open, Never),
             ]),
-            (Answer::TooManyRequests(None), all(NoEffect, Never)),
-            (Answer::TooManyRequests(Some(SECOND)), [
+            (ResponseKind::TooManyRequests(None), all(NoEffect, Never)),
+            (ResponseKind::TooManyRequests(Some(SECOND)), [
                 (NoEffect, after), (NoEffect, after), (NoEffect, after), (NoEffect, after), (NoEffect, after),
                 (NoEffect, after), (NoEffect, Never),
             ]),
-            (Answer::FailedWebhook, all(NoEffect, Never)),
-            (Answer::StorageFailed, [
+            (ResponseKind::FailedWebhook, all(NoEffect, Never)),
+            (ResponseKind::StorageFailed, [
                 (NoEffect, Never), (Open, Reconnect), (Open, Never), (Harmless, Reconnect), (Open, Reconnect),
                 (Open, Never), (Harmless, Reconnect),
             ]),
-            (Answer::Aborted, [
+            (ResponseKind::Aborted, [
                 (NoEffect, Never), (Ended, Never), (Ended, Never), (Harmless, Never), (Ended, Never), (Ended, Never),
                 (Harmless, Never),
             ]),
-            (Answer::ServerError(None), [
+            (ResponseKind::ServerError(None), [
                 (NoEffect, Never), (Open, Never), (Open, Never), (Harmless, Never), (Open, Never), (Open, Never),
                 (Harmless, Never),
             ]),
-            (Answer::ServerError(Some(SECOND)), [
+            (ResponseKind::ServerError(Some(SECOND)), [
                 (NoEffect, after), (Open, after), (Open, after), (Harmless, after), (Open, after), (Open, after),
                 (Harmless, after),
             ]),
-            (Answer::Refused, all(Settled, Never)),
-            (Answer::Denied, all(NoEffect, Never)),
+            (ResponseKind::Refused, all(Settled, Never)),
+            (ResponseKind::Denied, all(NoEffect, Never)),
         ];
         for (answer, meanings) in table {
             for (kind, (effect, repeat)) in KINDS.into_iter().zip(meanings) {
                 assert_eq!(meaning(kind, answer, false), Meaning { effect, repeat }, "{answer:?} to {kind:?}");
                 let repeat = match (answer, kind) {
                     // The server went away between two attempts.
-                    (Answer::NotSent, Create | Guarded | Idempotent | Eviction) => Reconnect,
+                    (ResponseKind::NotSent, Create | Guarded | Idempotent | Eviction) => Reconnect,
                     _ => repeat,
                 };
                 assert_eq!(
@@ -263,14 +263,14 @@ mod tests {
         let read = |body: &[u8]| read_status(StatusCode::INTERNAL_SERVER_ERROR, None, body);
         let status = |code, message: &str| Status { code, message: message.to_owned(), ..Status::default() };
         for (status, answer) in [
-            (status(500, "etcdserver: request timed out"), Answer::StorageFailed),
-            (status(503, "service unavailable"), Answer::ServerError(None)),
-            (status(500, "the plugin failed"), Answer::Aborted),
-            (read(br#"{"kind":"Status","message":"the plugin failed"}"#), Answer::Aborted),
-            (read(br#"{"kind":"Status","reason":"InternalError"}"#), Answer::ServerError(None)),
-            (read(b"upstream failed"), Answer::ServerError(None)),
+            (status(500, "etcdserver: request timed out"), ResponseKind::StorageFailed),
+            (status(503, "service unavailable"), ResponseKind::ServerError(None)),
+            (status(500, "the plugin failed"), ResponseKind::Aborted),
+            (read(br#"{"kind":"Status","message":"the plugin failed"}"#), ResponseKind::Aborted),
+            (read(br#"{"kind":"Status","reason":"InternalError"}"#), ResponseKind::ServerError(None)),
+            (read(b"upstream failed"), ResponseKind::ServerError(None)),
         ] {
-            assert_eq!(Answer::of_status(&status, None), answer, "{status:?}");
+            assert_eq!(ResponseKind::of_status(&status, None), answer, "{status:?}");
         }
     }
 
@@ -284,22 +284,22 @@ mod tests {
         };
         let webhook = "Internal error occurred: failed calling webhook \"a\": x";
         for (status, answer) in [
-            (status(429, "TooManyRequests", ""), Answer::TooManyRequests(Some(SECOND))),
-            (status(500, "InternalError", webhook), Answer::FailedWebhook),
-            (status(500, "InternalError", "etcdserver: no leader"), Answer::ServerError(Some(SECOND))),
-            (status(503, "ServiceUnavailable", ""), Answer::ServerError(Some(SECOND))),
-            (status(504, "Timeout", ""), Answer::ServerError(Some(SECOND))),
-            (status(501, "", ""), Answer::Denied),
-            (status(400, "BadRequest", ""), Answer::Refused),
-            (status(404, "NotFound", ""), Answer::Refused),
-            (status(409, "Conflict", ""), Answer::Refused),
-            (status(409, "AlreadyExists", ""), Answer::Refused),
-            (status(422, "Invalid", ""), Answer::Refused),
-            (status(401, "Unauthorized", ""), Answer::Denied),
-            (status(403, "Forbidden", "x is forbidden: exceeded quota"), Answer::Denied),
-            (status(410, "Expired", ""), Answer::Denied),
+            (status(429, "TooManyRequests", ""), ResponseKind::TooManyRequests(Some(SECOND))),
+            (status(500, "InternalError", webhook), ResponseKind::FailedWebhook),
+            (status(500, "InternalError", "etcdserver: no leader"), ResponseKind::ServerError(Some(SECOND))),
+            (status(503, "ServiceUnavailable", ""), ResponseKind::ServerError(Some(SECOND))),
+            (status(504, "Timeout", ""), ResponseKind::ServerError(Some(SECOND))),
+            (status(501, "", ""), ResponseKind::Denied),
+            (status(400, "BadRequest", ""), ResponseKind::Refused),
+            (status(404, "NotFound", ""), ResponseKind::Refused),
+            (status(409, "Conflict", ""), ResponseKind::Refused),
+            (status(409, "AlreadyExists", ""), ResponseKind::Refused),
+            (status(422, "Invalid", ""), ResponseKind::Refused),
+            (status(401, "Unauthorized", ""), ResponseKind::Denied),
+            (status(403, "Forbidden", "x is forbidden: exceeded quota"), ResponseKind::Denied),
+            (status(410, "Expired", ""), ResponseKind::Denied),
         ] {
-            assert_eq!(Answer::of_status(&status, Some(SECOND)), answer, "{status:?}");
+            assert_eq!(ResponseKind::of_status(&status, Some(SECOND)), answer, "{status:?}");
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::answer::{Answer, Effect, Meaning, Repeat, RequestKind, meaning, repeats_safely};
+use super::answer::{Effect, Meaning, Repeat, RequestKind, ResponseKind, meaning, repeats_safely};
 
 /// Number of times that a request is repeated because the API server asked for it.
 ///
@@ -108,7 +108,7 @@ impl Attempts {
     }
 
     /// The answer to the attempt came at `now`; returns when the next is sent, if one is.
-    pub(crate) fn answered(&mut self, answer: Answer, now: Instant) -> Option<Instant> {
+    pub(crate) fn answered(&mut self, answer: ResponseKind, now: Instant) -> Option<Instant> {
         let Meaning { effect, repeat } = meaning(self.kind, answer, self.may_have_landed);
         let deadline = self.in_progress.take().unwrap_or(now);
         // Such an earlier attempt is not undone or excluded by what happens to a later one.

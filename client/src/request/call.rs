@@ -7,7 +7,7 @@ use super::answer::RequestKind;
 use super::attempts::Attempts;
 use super::error::{ApiError, Cause};
 use super::head::Head;
-use super::payload::{DeleteOptions, ListOptions, Patch, Payload, Subresource};
+use super::payload::{DeleteOptions, ListQuery, Patch, Payload, Subresource};
 use super::query::Query;
 use super::target::Target;
 
@@ -92,7 +92,7 @@ impl<'a> Call<'a> {
     pub fn delete_collection(
         resource: &'a Resource,
         namespace: Option<&'a str>,
-        selected: &ListOptions,
+        selected: &ListQuery,
         options: &DeleteOptions,
     ) -> Self {
         let target = Target::collection(resource, namespace);

@@ -13,14 +13,14 @@ mod scale;
 mod status;
 mod target;
 
-pub(super) use answer::{Answer, RequestKind, retry_after};
+pub(super) use answer::{RequestKind, ResponseKind, retry_after};
 pub use attempts::{Attempts, WriteOutcome};
 pub use call::Call;
 pub(super) use call::has_name;
 pub use error::{ApiError, Cause, ResponseExt};
 pub(super) use error::{chain, transport};
 pub use error_class::ErrorClass;
-pub use payload::{DeleteOptions, DeletionPropagation, ListOptions, Patch, Payload, Subresource};
+pub use payload::{DeleteOptions, DeletionPropagation, ListQuery, Patch, Payload, Subresource};
 pub use response::{Deleted, Page, Written};
 pub use scale::Scale;
 pub(super) use status::read_status;

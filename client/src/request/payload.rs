@@ -218,7 +218,7 @@ struct Preconditions<'a> {
 
 /// The options of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ListOptions {
+pub struct ListQuery {
     /// Label selector, for example `app=web`.
     pub label_selector: Option<String>,
     /// Field selector, for example `metadata.name=web`.
@@ -233,7 +233,7 @@ pub struct ListOptions {
     pub metadata_only: bool,
 }
 
-impl ListOptions {
+impl ListQuery {
     pub(crate) fn query(&self) -> Query {
         let limit = self.limit.map(|limit| limit.to_string());
         let version = self.resource_version.as_ref().map(ToString::to_string);

@@ -13,7 +13,7 @@ use http_body_util::{BodyExt, StreamBody};
 use kcm_api::{ObjectKey, PartialObjectMeta, Resource, ResourceVersion, Uid};
 use kcm_client::{
     ApiClient, Cause, ClientBuilder, ClientMetrics, DeleteOptions, Deleted, DeletionPropagation, ErrorClass, Limits,
-    ListOptions, Patch, Payload, Subresource, UserAgent,
+    ListQuery, Patch, Payload, Subresource, UserAgent,
 };
 use kube::client::Body;
 use serde_json::json;
@@ -178,7 +178,7 @@ async fn an_eviction_and_the_deletion_of_a_collection_state_what_they_delete() {
     assert_eq!(body, expected);
 
     let script = Script::answering(200, &json!({"metadata": {}, "items": []}));
-    let selected = ListOptions { label_selector: Some("app=web".to_owned()), ..ListOptions::default() };
+    let selected = ListQuery { label_selector: Some("app=web".to_owned()), ..ListQuery::default() };
     script.api().delete_collection(&PODS, Some("a"), &selected, &DeleteOptions::default()).await.unwrap();
     let sent = script.only();
     assert_eq!(sent.line, "DELETE /api/v1/namespaces/a/pods?labelSelector=app%3Dweb&timeout=30s");
@@ -211,11 +211,11 @@ async fn a_list_is_asked_for_as_stated_and_comes_in_pages() {
         "items": [{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}}],
     });
     let script = Script::answering(200, &page);
-    let options = ListOptions {
+    let options = ListQuery {
         field_selector: Some("metadata.name=web".to_owned()),
         limit: Some(2),
         metadata_only: true,
-        ..ListOptions::default()
+        ..ListQuery::default()
     };
     let page = script.api().list(&PODS, Some("a"), &options).await.unwrap();
     assert_eq!(page.resource_version, ResourceVersion::from("9"));
@@ -226,7 +226,7 @@ async fn a_list_is_asked_for_as_stated_and_comes_in_pages() {
     assert!(sent.accept.ends_with(",application/json"), "some aggregated servers know nothing else: {}", sent.accept);
 
     let empty = Script::answering(200, &json!({"metadata": {"resourceVersion": "1"}, "items": null}));
-    assert!(empty.api().list(&PODS, None, &ListOptions::default()).await.unwrap().items.is_empty());
+    assert!(empty.api().list(&PODS, None, &ListQuery::default()).await.unwrap().items.is_empty());
 }
 
 #[tokio::test]

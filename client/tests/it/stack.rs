@@ -10,7 +10,7 @@ use futures::future::Either;
 use http::{Method, Request, Response};
 use http_body_util::BodyExt as _;
 use kcm_api::Resource;
-use kcm_client::{ApiClient, Cause, ClientBuilder, Limits, ListOptions, Payload, StackError, UserAgent, connect};
+use kcm_client::{ApiClient, Cause, ClientBuilder, Limits, ListQuery, Payload, StackError, UserAgent, connect};
 use kube::client::Body;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -117,8 +117,7 @@ async fn requests_share_a_connection_and_so_do_fifty_watches() {
     let client = connect(&server.config).unwrap();
     let api = api(client.clone());
     let lists: Vec<_> =
-        futures::future::join_all((0..20).map(|_| async { api.list(&PODS, None, &ListOptions::default()).await }))
-            .await;
+        futures::future::join_all((0..20).map(|_| async { api.list(&PODS, None, &ListQuery::default()).await })).await;
     assert!(lists.iter().all(Result::is_ok));
     assert_eq!(server.connections(), 1, "though all began at once");
 
@@ -135,11 +134,10 @@ async fn requests_share_a_connection_and_so_do_fifty_watches() {
 async fn where_the_connection_broke_those_who_waited_for_it_share_the_next() {
     let server = Server::start().await;
     let api = api(connect(&server.config).unwrap());
-    api.list(&PODS, None, &ListOptions::default()).await.unwrap();
+    api.list(&PODS, None, &ListQuery::default()).await.unwrap();
     api.create(&PODS, Some("a"), Payload::raw("{}")).await.unwrap_err();
     let lists: Vec<_> =
-        futures::future::join_all((0..20).map(|_| async { api.list(&PODS, None, &ListOptions::default()).await }))
-            .await;
+        futures::future::join_all((0..20).map(|_| async { api.list(&PODS, None, &ListQuery::default()).await })).await;
     assert!(lists.iter().all(Result::is_ok));
     assert_eq!(server.connections(), 2);
 }

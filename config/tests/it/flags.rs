@@ -1,7 +1,7 @@
 //! The command line is read as pflag reads it.
 
 use crate::support::{argument, load, load_arguments, table, wrong_type};
-use kcm_config::{GoDuration, Kind, Origin, Outcome, Problem, Sources, Value, VersionRequest, Warning};
+use kcm_config::{GoDuration, Kind, Loaded, Origin, Problem, Sources, Value, VersionRequest, Warning};
 
 #[test]
 fn flags_take_their_values_as_pflag_gives_them() {
@@ -186,8 +186,8 @@ fn what_upstream_has_removed_is_refused_with_its_successor() {
 #[test]
 fn the_version_is_asked_for_as_upstream_takes_it() {
     let version = |arguments: &[&str]| match table().load(&Sources::default().arguments(arguments)) {
-        Ok(Outcome::Version(request)) => Some(request),
-        Ok(Outcome::Help | Outcome::Settings(_)) | Err(_) => None,
+        Ok(Loaded::Version(request)) => Some(request),
+        Ok(Loaded::Help | Loaded::Settings(_)) | Err(_) => None,
     };
     for arguments in [&["--version"][..], &["--version=true"], &["--v=2", "--version=T"]] {
         assert_eq!(version(arguments), Some(VersionRequest::Short), "{arguments:?}");
@@ -225,7 +225,7 @@ fn arguments_and_variables_that_are_no_text_are_refused() {
 fn help_is_given_when_asked_for_even_beside_mistakes() {
     for arguments in [&["--help"][..], &["-h"], &["--nope", "--help"]] {
         let outcome = table().load(&Sources::default().arguments(arguments));
-        assert!(matches!(outcome, Ok(Outcome::Help)), "{arguments:?}");
+        assert!(matches!(outcome, Ok(Loaded::Help)), "{arguments:?}");
     }
     // Here it is a value.
     assert!(load_arguments(&["--kubeconfig", "--help"]).is_ok());

@@ -1,7 +1,7 @@
 //! Defaults < file < environment < flags, and the merged result.
 
 use crate::support::{FILE, HEADERS, at, load, load_arguments, load_file, load_whole_file, table, wrong_type};
-use kcm_config::{Origin, Outcome, Problem, Sources, Table, Value, Warning, gates};
+use kcm_config::{Loaded, Origin, Problem, Sources, Table, Value, Warning, gates};
 use proptest::prelude::*;
 use serde::Deserialize;
 
@@ -128,7 +128,7 @@ fn the_listing_is_aligned_and_names_origins() {
     let rows = kcm_config::generic::rows().filter(|row| ["kube-api-qps", "kubeconfig"].contains(&row.name));
     let table = Table::new(rows).expect("two rows of a good table");
     let sources = Sources::default().variables([("KCM_KUBE_API_QPS", "7.5")]);
-    let Ok(Outcome::Settings(settings)) = table.load(&sources) else { panic!("the variable is good") };
+    let Ok(Loaded::Settings(settings)) = table.load(&sources) else { panic!("the variable is good") };
     assert_eq!(settings.render(), "--kube-api-qps  7.5  KCM_KUBE_API_QPS\n--kubeconfig    \"\"   default\n");
 }
 

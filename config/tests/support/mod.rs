@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use kcm_config::{
-    ConfigError, ConfigErrors, Effective, Initial, Origin, Outcome, Position, Problem, Row, Sources, Table, checks,
+    ConfigError, ConfigErrors, Effective, Initial, Loaded, Origin, Position, Problem, Row, Sources, Table, checks,
     generic,
 };
 
@@ -53,8 +53,8 @@ pub fn table() -> Table {
 
 pub fn load(sources: &Sources) -> Result<Effective, Vec<ConfigError>> {
     match table().load(sources) {
-        Ok(Outcome::Settings(settings)) => Ok(*settings),
-        Ok(Outcome::Help | Outcome::Version(_)) => panic!("neither --help nor --version was given"),
+        Ok(Loaded::Settings(settings)) => Ok(*settings),
+        Ok(Loaded::Help | Loaded::Version(_)) => panic!("neither --help nor --version was given"),
         Err(ConfigErrors(errors)) => Err(errors),
     }
 }

@@ -4,7 +4,7 @@
 //! No input makes a correct program panic.
 #![allow(dead_code, unreachable_pub, reason = "each program that includes this uses a part of it")]
 
-use kcm_config::{ConfigError, Gates, GoDuration, Origin, Outcome, Sources, gates};
+use kcm_config::{ConfigError, Gates, GoDuration, Loaded, Origin, Sources, gates};
 
 use crate::support::{FILE, table};
 
@@ -67,8 +67,8 @@ pub fn gates(text: &str) {
 /// Loads the sources. Loaded settings can be printed; each refusal is a line with an origin that `is_named`.
 fn load(sources: &Sources, is_named: impl Fn(&Origin) -> bool) {
     match table().load(sources) {
-        Ok(Outcome::Help | Outcome::Version(_)) => {}
-        Ok(Outcome::Settings(settings)) => {
+        Ok(Loaded::Help | Loaded::Version(_)) => {}
+        Ok(Loaded::Settings(settings)) => {
             assert!(!settings.render().is_empty());
             settings.warnings().iter().for_each(|warning| check_line(&warning.to_string()));
         }

@@ -88,7 +88,7 @@ pub(crate) enum Request {
 
 /// The response to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum LeaseResponse {
     /// The lease, as it was read or written.
     Lease(Lease),
     /// There is no lease.
@@ -195,12 +195,12 @@ impl Elector {
         &mut self,
         request: &Request,
         sent: Instant,
-        answer: Answer,
+        answer: LeaseResponse,
         now: Instant,
         rng: &mut fastrand::Rng,
     ) -> Next {
         match (request, answer) {
-            (Request::Get, Answer::Lease(lease)) => {
+            (Request::Get, LeaseResponse::Lease(lease)) => {
                 self.take(lease, now);
                 if self.may_write(now) {
                     self.stage = Stage::Write;
@@ -208,25 +208,26 @@ impl Elector {
                 }
                 self.end_attempt(now, rng)
             }
-            (Request::Get, Answer::NotFound) => {
+            (Request::Get, LeaseResponse::NotFound) => {
                 self.observed = None;
                 self.stage = Stage::Create;
                 Next::Continue
             }
-            (Request::Create(_) | Request::Update(_), Answer::Lease(lease)) => {
+            (Request::Create(_) | Request::Update(_), LeaseResponse::Lease(lease)) => {
                 self.observed = Some((lease, now));
                 self.renewed = Some(sent);
                 self.stage = Stage::Begin;
                 Next::After(self.timing.retry_period)
             }
             // The optimistic update failed: another client may have changed the lease.
-            (Request::Update(_), Answer::Failed | Answer::NotFound) if self.stage == Stage::Begin => {
+            (Request::Update(_), LeaseResponse::Failed | LeaseResponse::NotFound) if self.stage == Stage::Begin => {
                 self.stage = Stage::Read;
                 Next::Continue
             }
-            (Request::Get | Request::Create(_) | Request::Update(_), Answer::Failed | Answer::NotFound) => {
-                self.end_attempt(now, rng)
-            }
+            (
+                Request::Get | Request::Create(_) | Request::Update(_),
+                LeaseResponse::Failed | LeaseResponse::NotFound,
+            ) => self.end_attempt(now, rng),
         }
     }
 

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::elector::{Answer, Elector, Lease, LeaseRecord, Next, Request, Timing};
+use super::elector::{Elector, Lease, LeaseRecord, LeaseResponse, Next, Request, Timing};
 use super::fences::LeaseFence;
 use super::leadership::Leadership;
 use super::lease_object::LeaseObject;
@@ -105,16 +105,16 @@ impl Keeper {
                     let lease = object.lease();
                     self.object = Some(object);
                     self.may_have_written = false;
-                    Answer::Lease(lease)
+                    LeaseResponse::Lease(lease)
                 }
-                Ok(Err(error)) if error.is_not_found() && request == Request::Get => Answer::NotFound,
+                Ok(Err(error)) if error.is_not_found() && request == Request::Get => LeaseResponse::NotFound,
                 Ok(Err(error)) => {
                     tracing::debug!(lease = %self.options.lease, error = &error as &dyn std::error::Error, "Request for the lease failed");
-                    Answer::Failed
+                    LeaseResponse::Failed
                 }
                 Err(_) => {
                     tracing::debug!(lease = %self.options.lease, "Request for the lease was not answered in time");
-                    Answer::Failed
+                    LeaseResponse::Failed
                 }
             };
             let next = self.elector.answered(&request, sent, answer, Instant::now(), &mut self.rng);

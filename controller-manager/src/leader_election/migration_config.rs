@@ -185,7 +185,7 @@ fn section_origin(settings: &Effective) -> Option<&Origin> {
 
 #[cfg(test)]
 mod tests {
-    use kcm_config::{Outcome, Sources, generic};
+    use kcm_config::{Loaded, Sources, generic};
 
     use super::*;
 
@@ -198,7 +198,7 @@ mod tests {
         );
         let arguments = ["--config=kcm.yaml"].iter().chain(arguments).copied();
         match table.load(&Sources::default().arguments(arguments).file("kcm.yaml", configuration)) {
-            Ok(Outcome::Settings(settings)) => *settings,
+            Ok(Loaded::Settings(settings)) => *settings,
             other => panic!("{other:?}"),
         }
     }

@@ -125,7 +125,7 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use kcm_config::{Initial, Outcome, Row, Sources, Table, gates};
+    use kcm_config::{Initial, Loaded, Row, Sources, Table, gates};
 
     use super::*;
 
@@ -148,7 +148,7 @@ mod tests {
             Table::with_gates(ROWS.map(|row| row.help("A setting.")), gates::KNOWN.iter().copied().chain(known))
                 .expect("the rows make a table");
         match table.load(&Sources::default().arguments(arguments.iter().copied())) {
-            Ok(Outcome::Settings(settings)) => LogOptions::of(&settings),
+            Ok(Loaded::Settings(settings)) => LogOptions::of(&settings),
             other => panic!("{other:?}"),
         }
     }

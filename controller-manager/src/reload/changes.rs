@@ -55,7 +55,7 @@ pub(super) fn changes(start: &Effective, in_use: &Effective, new: &Effective) ->
 
 #[cfg(test)]
 mod tests {
-    use kcm_config::{Initial, Outcome, Sources, Table, generic};
+    use kcm_config::{Initial, Loaded, Sources, Table, generic};
 
     use super::*;
 
@@ -64,7 +64,7 @@ mod tests {
     fn settings(arguments: &[&str]) -> Effective {
         let table = Table::new(generic::rows().chain([SYNCS])).expect("the rows make a table");
         match table.load(&Sources::default().arguments(arguments.iter().copied())) {
-            Ok(Outcome::Settings(settings)) => *settings,
+            Ok(Loaded::Settings(settings)) => *settings,
             other => panic!("{other:?}"),
         }
     }

@@ -86,14 +86,14 @@ impl std::fmt::Debug for HttpsPort {
 
 #[cfg(test)]
 mod tests {
-    use kcm_config::{Outcome, Sources, Table, generic};
+    use kcm_config::{Loaded, Sources, Table, generic};
 
     use super::*;
 
     fn settings(arguments: &[&str]) -> Effective {
         let table = Table::new(generic::rows()).expect("the rows make a table");
         match table.load(&Sources::default().arguments(arguments.iter().copied())) {
-            Ok(Outcome::Settings(settings)) => *settings,
+            Ok(Loaded::Settings(settings)) => *settings,
             other => panic!("{other:?}"),
         }
     }

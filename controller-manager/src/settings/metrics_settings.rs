@@ -37,14 +37,14 @@ pub(crate) fn exposition_options(settings: &Effective) -> Result<ExpositionOptio
 
 #[cfg(test)]
 mod tests {
-    use kcm_config::{Outcome, Sources, Table, generic};
+    use kcm_config::{Loaded, Sources, Table, generic};
 
     use super::*;
 
     fn options(arguments: &[&str]) -> Result<ExpositionOptions, String> {
         let table = Table::new(generic::rows()).expect("the rows make a table");
         match table.load(&Sources::default().arguments(arguments.iter().copied())) {
-            Ok(Outcome::Settings(settings)) => exposition_options(&settings),
+            Ok(Loaded::Settings(settings)) => exposition_options(&settings),
             other => panic!("{other:?}"),
         }
     }

@@ -9,7 +9,7 @@ mod workload_metrics;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kcm_config::{Outcome, Sources};
+use kcm_config::{Loaded, Sources};
 use kcm_controllers as _;
 use kcm_framework::api::views::Deployment;
 use kcm_framework::api::{KnownView as _, ObjectKey};
@@ -47,7 +47,7 @@ async fn running_with(controllers: &[&str], arguments: &[&str]) -> Running {
     let registry = Registry::linked().expect("the built-in controllers are linked");
     let table = crate::settings::table(&registry, &[]).expect("the rows make a table");
     let sources = Sources::default().arguments(arguments.iter().copied());
-    let Ok(Outcome::Settings(settings)) = table.load(&sources) else { panic!("the arguments are valid") };
+    let Ok(Loaded::Settings(settings)) = table.load(&sources) else { panic!("the arguments are valid") };
     let selection = Selection::parse(controllers.iter().copied(), &registry, &[]).expect("they are linked");
     let manager = Manager::builder(registry, *settings)
         .selection(selection)

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 
-use kcm_config::{GateStage, Origin, Outcome, Row, Sources, Table};
+use kcm_config::{GateStage, Loaded, Origin, Row, Sources, Table};
 use kcm_controller_manager::{UPSTREAM, UpstreamController};
 use kcm_controllers as _;
 use kcm_framework::Registry;
@@ -100,7 +100,7 @@ fn settings_without_effect_say_so_in_help_documents_and_effective_values_and_no_
     assert_eq!(noted(&table.markdown(), code), labels);
 
     let effective = match table.load(&Sources::default()) {
-        Ok(Outcome::Settings(settings)) => settings,
+        Ok(Loaded::Settings(settings)) => settings,
         other => panic!("the defaults must load: {other:?}"),
     };
     let first_word = |line: &str| line.split_whitespace().next().map(str::to_owned);
@@ -127,7 +127,7 @@ fn the_example_file_has_every_key_and_loads_as_the_defaults() {
     let text = format!("{head}{}", table.example_file());
     check_file(EXAMPLE, &fs::read_to_string(root().join(EXAMPLE)).unwrap_or_default(), &text);
     let loaded = |sources: &Sources| match table.load(sources) {
-        Ok(Outcome::Settings(settings)) => settings,
+        Ok(Loaded::Settings(settings)) => settings,
         other => panic!("the example must load: {other:?}"),
     };
     let defaults = loaded(&Sources::default());

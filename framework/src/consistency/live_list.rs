@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use kcm_api::{PartialObjectMeta, Resource, ResourceVersion, View as _};
-use kcm_client::{ApiClient, ApiError, Cause, ListOptions, Page};
+use kcm_client::{ApiClient, ApiError, Cause, ListQuery, Page};
 use serde_json::value::RawValue;
 
 /// Largest number of objects on a page of a list.
@@ -33,11 +33,11 @@ pub(crate) async fn list_objects(
 ) -> Result<LiveList, ApiError> {
     let mut sought: BTreeSet<&str> = names.iter().copied().filter(|name| !name.is_empty()).collect();
     let single = if let [name] = *sought.iter().copied().collect::<Vec<_>>() { Some(name) } else { None };
-    let mut options = ListOptions {
+    let mut options = ListQuery {
         field_selector: single.map(|name| format!("metadata.name={name}")),
         limit: single.is_none().then_some(if sought.is_empty() { 1 } else { PAGE }),
         metadata_only: true,
-        ..ListOptions::default()
+        ..ListQuery::default()
     };
     let mut found = Vec::new();
     loop {
@@ -59,7 +59,7 @@ async fn page(
     live: &ApiClient,
     resource: &Resource,
     namespace: Option<&str>,
-    options: &ListOptions,
+    options: &ListQuery,
 ) -> Result<Page, ApiError> {
     let list = || live.list(resource, namespace, options);
     let page = match list().await {

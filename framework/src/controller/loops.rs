@@ -37,7 +37,7 @@ pub type DebugPage = dyn Fn(&http::Request<()>) -> http::Response<String> + Send
 #[derive(Default)]
 #[must_use]
 pub struct Loops {
-    pub(crate) loops: Vec<Loop>,
+    pub(crate) all: Vec<Loop>,
     pub(crate) health: Option<Arc<HealthCheck>>,
     pub(crate) debug: Option<Arc<DebugPage>>,
     /// The reason for which there are no loops.
@@ -53,7 +53,7 @@ impl From<Loop> for Loops {
 impl Loops {
     /// Returns an empty set of loops.
     pub const fn new() -> Self {
-        Self { loops: Vec::new(), health: None, debug: None, none_because: None }
+        Self { all: Vec::new(), health: None, debug: None, none_because: None }
     }
 
     /// No loops, because the cluster or the settings lack what the controller needs: `the setting … is off`. The reason is
@@ -64,7 +64,7 @@ impl Loops {
 
     /// Adds a loop; a controller may have several.
     pub fn with(mut self, added: Loop) -> Self {
-        self.loops.push(added);
+        self.all.push(added);
         self
     }
 
@@ -76,7 +76,7 @@ impl Loops {
         F: Fn() -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync + 'static,
     {
         let work = Arc::new(work);
-        self.loops.push(Loop::new(name, Vec::new(), move |cancel| {
+        self.all.push(Loop::new(name, Vec::new(), move |cancel| {
             let work = Arc::clone(&work);
             Box::pin(async move {
                 loop {
@@ -98,13 +98,13 @@ impl Loops {
     where
         F: Fn(CancellationToken) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync + 'static,
     {
-        self.loops.push(Loop::new(name, Vec::new(), run));
+        self.all.push(Loop::new(name, Vec::new(), run));
         self
     }
 
     /// Makes the loop that was added last wait for the sync of these caches.
     pub fn after_sync_of(mut self, caches: impl IntoIterator<Item = Arc<dyn Cache>>) -> Self {
-        if let Some(last) = self.loops.last_mut() {
+        if let Some(last) = self.all.last_mut() {
             last.reads.extend(caches);
         }
         self
@@ -135,6 +135,6 @@ impl Loops {
 
 impl fmt::Debug for Loops {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Loops").field("loops", &self.loops).finish_non_exhaustive()
+        f.debug_struct("Loops").field("loops", &self.all).finish_non_exhaustive()
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::decision::{Decision, Ended, Seen};
 use super::notes::{Note, Noted, ResourceName, Wrote};
 use super::queue_status::seconds;
-use super::trigger::{Cause, ChangeKind, Trigger};
+use super::trigger::{ChangeKind, Trigger, TriggerCause};
 
 /// The explanation of one key of one loop: its state now, what it waits for, and its last reconciles.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -189,7 +189,7 @@ impl Reader<'_> {
 
     fn trigger(&self, trigger: &Trigger) -> TriggerExplanation {
         let (reason, resource) = match trigger.cause {
-            Cause::Event { cache, change } => {
+            TriggerCause::Event { cache, change } => {
                 let reason = match change {
                     ChangeKind::Added => "Added",
                     ChangeKind::Updated => "Updated",
@@ -197,10 +197,10 @@ impl Reader<'_> {
                 };
                 (reason, Some(self.resource(cache)))
             }
-            Cause::Requeue => ("Requeue", None),
-            Cause::BackOff => ("BackOff", None),
-            Cause::OutageEnded => ("OutageEnded", None),
-            Cause::Unrecorded => ("Listed", None),
+            TriggerCause::Requeue => ("Requeue", None),
+            TriggerCause::BackOff => ("BackOff", None),
+            TriggerCause::OutageEnded => ("OutageEnded", None),
+            TriggerCause::Unrecorded => ("Listed", None),
         };
         TriggerExplanation {
             reason: reason.to_owned(),

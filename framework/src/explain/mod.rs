@@ -40,11 +40,11 @@ pub use explanation::{
 };
 pub(crate) use explanation::{Reader, rfc3339};
 pub use journal::{DEFAULT_MEMORY, Journal};
-pub use notes::{Noted, Notes, Written};
+pub use notes::{Noted, Notes, WriteNote};
 pub(crate) use queue_status::seconds as rounded_seconds;
 pub use queue_status::{DelayedKey, FailingKey, HeldKey, KeyError, QueueStatus};
 pub(crate) use trigger::Triggers;
-pub use trigger::{Cause, ChangeKind, Trigger};
+pub use trigger::{ChangeKind, Trigger, TriggerCause};
 
 use kcm_api::ObjectKey;
 

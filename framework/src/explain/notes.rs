@@ -61,7 +61,7 @@ pub(super) struct Wrote {
 
 /// A write, as the session notes it.
 #[derive(Clone, Copy)]
-pub struct Written<'a> {
+pub struct WriteNote<'a> {
     /// The verb of the request.
     pub verb: &'static str,
     /// The position of the resource among the caches of the loop, if it is there.
@@ -112,7 +112,7 @@ impl Notes {
     }
 
     /// Notes a write that ended, with its error.
-    pub fn wrote(&self, written: Written<'_>, error: Option<&dyn std::fmt::Display>) {
+    pub fn wrote(&self, written: WriteNote<'_>, error: Option<&dyn std::fmt::Display>) {
         if !self.is_enabled {
             return;
         }
@@ -165,8 +165,8 @@ impl Noted {
 mod tests {
     use super::*;
 
-    fn creation(object: &ObjectKey) -> Written<'_> {
-        Written { verb: "create", cache: Some(1), resource: &"pods", subresource: None, object: Some(object) }
+    fn creation(object: &ObjectKey) -> WriteNote<'_> {
+        WriteNote { verb: "create", cache: Some(1), resource: &"pods", subresource: None, object: Some(object) }
     }
 
     #[test]
@@ -179,8 +179,8 @@ mod tests {
             notes.wrote(creation(key), error);
             notes.recorded("SuccessfulCreate", &format!("Created pod: {}", key.name()));
         }
-        notes.wrote(Written { verb: "delete", ..creation(&keys[0]) }, None);
-        notes.wrote(Written { cache: None, resource: &"leases", ..creation(&keys[0]) }, None);
+        notes.wrote(WriteNote { verb: "delete", ..creation(&keys[0]) }, None);
+        notes.wrote(WriteNote { cache: None, resource: &"leases", ..creation(&keys[0]) }, None);
         let Noted { notes, left_out } = notes.take();
         assert_eq!((notes.len(), left_out), (5, 0));
         assert_eq!(notes[0], Note::Words("2 pods are missing".into()));

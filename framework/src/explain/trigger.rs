@@ -13,7 +13,7 @@ const KEPT_CAPACITY: usize = 1024;
 
 /// Why a key is enqueued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cause {
+pub enum TriggerCause {
     /// An event of an object of the cache with that index.
     Event {
         /// The position of the cache in the list of the loop.
@@ -45,7 +45,7 @@ pub enum ChangeKind {
 /// One cause of a key, and how often it occurred.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trigger {
-    pub(super) cause: Cause,
+    pub(super) cause: TriggerCause,
     /// The last object of the cause; `None` if the key names that object.
     pub(super) object: Option<ObjectKey>,
     pub(super) count: u32,
@@ -56,7 +56,7 @@ pub struct Trigger {
 impl Trigger {
     /// One occurrence of a cause without an object.
     #[must_use]
-    pub const fn of(cause: Cause) -> Self {
+    pub const fn of(cause: TriggerCause) -> Self {
         Self { cause, object: None, count: 1, due: None }
     }
 
@@ -66,7 +66,7 @@ impl Trigger {
         Self { object: Some(object), ..self }
     }
 
-    fn merges_with(&self, cause: Cause, is_delayed: bool) -> bool {
+    fn merges_with(&self, cause: TriggerCause, is_delayed: bool) -> bool {
         self.cause == cause && self.due.is_some() == is_delayed
     }
 }
@@ -87,7 +87,7 @@ impl<K: QueueKey> Triggers<K> {
     }
 
     /// Records why `key` is enqueued, at once or at `due`.
-    pub(crate) fn add(&self, key: &K, cause: Cause, object: Option<&ObjectKey>, due: Option<Instant>) {
+    pub(crate) fn add(&self, key: &K, cause: TriggerCause, object: Option<&ObjectKey>, due: Option<Instant>) {
         if !self.is_enabled {
             return;
         }
@@ -144,15 +144,15 @@ mod tests {
 
     use super::*;
 
-    const POD_UPDATED: Cause = Cause::Event { cache: 1, change: ChangeKind::Updated };
-    const POD_DELETED: Cause = Cause::Event { cache: 1, change: ChangeKind::Deleted };
-    const SET_UPDATED: Cause = Cause::Event { cache: 0, change: ChangeKind::Updated };
+    const POD_UPDATED: TriggerCause = TriggerCause::Event { cache: 1, change: ChangeKind::Updated };
+    const POD_DELETED: TriggerCause = TriggerCause::Event { cache: 1, change: ChangeKind::Deleted };
+    const SET_UPDATED: TriggerCause = TriggerCause::Event { cache: 0, change: ChangeKind::Updated };
 
     fn key(name: &str) -> ObjectKey {
         ObjectKey::namespaced("shop", name)
     }
 
-    fn causes(triggers: &[Trigger]) -> Vec<(Cause, Option<&str>, u32)> {
+    fn causes(triggers: &[Trigger]) -> Vec<(TriggerCause, Option<&str>, u32)> {
         triggers
             .iter()
             .map(|trigger| (trigger.cause, trigger.object.as_ref().map(ObjectKey::name), trigger.count))

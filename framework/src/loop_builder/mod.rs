@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::consistency::Primary;
 use crate::control_loop::Loop;
-use crate::explain::{Cause, ChangeKind, Triggers};
+use crate::explain::{ChangeKind, TriggerCause, Triggers};
 use crate::live_settings::{LiveSettings, WorkerCount};
 use crate::metrics::Metrics;
 use crate::queue_key::QueueKey;
@@ -513,7 +513,7 @@ fn add_handler<K, V, I>(
             // Objects of the first list and of resyncs are many, and their cause is what is left without a record.
             if origin == Origin::Live {
                 let due = (!after.is_zero()).then(|| Instant::now() + after);
-                triggers.add(&key, Cause::Event { cache, change: kind }, Some(change.key()), due);
+                triggers.add(&key, TriggerCause::Event { cache, change: kind }, Some(change.key()), due);
             }
             if after.is_zero() {
                 queue.add(key, priority(origin));

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::{LoopContext, Session};
-use crate::explain::{Cause, Decision, Ended, Journal, KeyError, Seen, Trigger, Triggers, object_of, rfc3339};
+use crate::explain::{Decision, Ended, Journal, KeyError, Seen, Trigger, TriggerCause, Triggers, object_of, rfc3339};
 use crate::queue_key::QueueKey;
 
 /// The recording of the reconciles of one loop.
@@ -67,14 +67,14 @@ impl<K: QueueKey> Recording<K> {
     }
 
     /// The cause of a key without a trigger, which follows from its last reconcile.
-    fn unrecorded_cause(&self, key: &K, attempt: u32) -> Cause {
+    fn unrecorded_cause(&self, key: &K, attempt: u32) -> TriggerCause {
         if attempt > 1 {
-            return Cause::BackOff;
+            return TriggerCause::BackOff;
         }
-        let Some(last) = self.journal.last(self.name, &object_of(key)) else { return Cause::Unrecorded };
-        let Ended::Succeeded { requeue_after: Some(delay) } = last.ended else { return Cause::Unrecorded };
+        let Some(last) = self.journal.last(self.name, &object_of(key)) else { return TriggerCause::Unrecorded };
+        let Ended::Succeeded { requeue_after: Some(delay) } = last.ended else { return TriggerCause::Unrecorded };
         let ago = Duration::try_from(self.clock.now().duration_since(last.at)).unwrap_or_default();
-        if ago + CLOCK_TOLERANCE >= delay { Cause::Requeue } else { Cause::Unrecorded }
+        if ago + CLOCK_TOLERANCE >= delay { TriggerCause::Requeue } else { TriggerCause::Unrecorded }
     }
 
     /// Records a reconcile of `key` that has ended.

@@ -265,7 +265,7 @@ impl Write<'_> {
     /// Notes the write, to explain the reconcile.
     fn note(&self, error: Option<&ApiError>) {
         let object = if let [(object, _)] = &self.objects[..] { Some(object) } else { None };
-        let written = explain::Written {
+        let written = explain::WriteNote {
             verb: self.verb,
             cache: self.session.caches.iter().position(|cache| cache.resource() == self.resource),
             resource: self.resource,

@@ -172,10 +172,10 @@ impl SessionOf<'_> {
     /// The key waits for the deletion of the objects that its caches hold. The caches cannot evaluate a field selector on
     /// other fields than name and namespace: the key then waits for none.
     pub async fn delete_collection(&self, selected: &ListOptions, how: &Delete) -> Result<(), ApiError> {
-        let selectors = kcm_client::ListOptions {
+        let selectors = kcm_client::ListQuery {
             label_selector: selected.label_selector.as_ref().map(ToString::to_string),
             field_selector: selected.field_selector.clone(),
-            ..kcm_client::ListOptions::default()
+            ..kcm_client::ListQuery::default()
         };
         let options = how.options(None);
         let call = Call::delete_collection(self.resource, selected.namespace.as_deref(), &selectors, &options);

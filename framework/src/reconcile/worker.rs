@@ -21,7 +21,7 @@ use super::worker_pool::run_workers;
 use super::{Class, LoopContext, Reconcile, ReconcileError, Session};
 use crate::consistency::{Primary, Tracker};
 use crate::control_loop::Loop;
-use crate::explain::{Cause, Ended, Notes, Triggers};
+use crate::explain::{Ended, Notes, TriggerCause, Triggers};
 use crate::live_settings::WorkerCount;
 use crate::metrics::Metrics;
 use crate::progress::stall_probe;
@@ -280,7 +280,7 @@ impl<K: QueueKey> Workers<K> {
                 if was_reachable {
                     self.requeue(&key, class);
                 } else {
-                    self.recording.triggers().add(&key, Cause::OutageEnded, None, None);
+                    self.recording.triggers().add(&key, TriggerCause::OutageEnded, None, None);
                     self.queue.add(key, Priority::Live);
                 }
             })

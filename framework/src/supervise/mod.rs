@@ -166,7 +166,7 @@ impl Supervisor {
                     was_skipped = false;
                     tracing::info!(controller, "Initialized controller");
                     self.record.initialized(&initialized);
-                    self.run_loops(&attempt.context, initialized.loops, life).await;
+                    self.run_loops(&attempt.context, initialized.all, life).await;
                 }
                 Err(error) => {
                     drop(attempt);

@@ -101,7 +101,7 @@ impl Record {
         noted.state.enter(ControllerState::Initialized);
         noted.health.clone_from(&running.health);
         noted.debug.clone_from(&running.debug);
-        let loops = running.loops.iter().map(|one| LoopRecord {
+        let loops = running.all.iter().map(|one| LoopRecord {
             name: one.name,
             reads: one.reads.clone(),
             state: Since::now(LoopState::Stopped),

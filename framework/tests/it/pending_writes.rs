@@ -40,7 +40,6 @@ fn waiting(writes: impl IntoIterator<Item = PendingWrite>, now: Instant) -> Pend
     state
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "the cases read as answers do")]
 fn seen(uid: &str, version: &str) -> Option<ObjectState> {
     Some(ObjectState { uid: Uid::from(uid), resource_version: ResourceVersion::from(version), terminating: false })
 }

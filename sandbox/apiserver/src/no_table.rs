@@ -20,7 +20,6 @@ pub(crate) struct IncludeObject(Infallible);
 
 impl IncludeObject {
     /// Returns `None`: a table is an unsupported form, as one of an unknown version is.
-    #[expect(clippy::unnecessary_wraps, reason = "a build with tables refuses a wrong parameter")]
     pub(crate) const fn parse(_: &Query) -> Result<Option<Self>, Status> {
         Ok(None)
     }

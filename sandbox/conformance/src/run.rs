@@ -94,7 +94,7 @@ struct Play<'a> {
 }
 
 /// An answer that came whole.
-struct Answer {
+struct RowResponse {
     code: u16,
     headers: HeaderMap,
     text: String,
@@ -158,7 +158,7 @@ impl Play<'_> {
         }
     }
 
-    async fn send(&self, send: &rows::Send) -> Result<Answer, Mismatch> {
+    async fn send(&self, send: &rows::Send) -> Result<RowResponse, Mismatch> {
         let line = self.fill(&send.line)?;
         let (method, path) = line.split_once(' ').ok_or_else(|| problem("a method and a path", &line))?;
         let mut request = Request::builder().method(method).uri(path);
@@ -178,7 +178,7 @@ impl Play<'_> {
         self.ask(request, body.unwrap_or_default().into()).await
     }
 
-    async fn ask(&self, request: http::request::Builder, body: Bytes) -> Result<Answer, Mismatch> {
+    async fn ask(&self, request: http::request::Builder, body: Bytes) -> Result<RowResponse, Mismatch> {
         whole(self.open(request, body).await?).await
     }
 
@@ -196,7 +196,7 @@ impl Play<'_> {
         answered.map_err(|_| problem("no answer", "in time"))?.map_err(|error| problem("no answer", error))
     }
 
-    fn check(&self, expected: &Expected, answer: &Answer) -> Result<Vec<Mismatch>, Mismatch> {
+    fn check(&self, expected: &Expected, answer: &RowResponse) -> Result<Vec<Mismatch>, Mismatch> {
         let json: Option<Value> = serde_json::from_str(&answer.text).ok();
         let body = json.clone().unwrap_or_else(|| Value::String(answer.text.clone()));
         let mut mismatches = Vec::new();
@@ -226,7 +226,7 @@ impl Play<'_> {
         Ok(mismatches)
     }
 
-    fn save(&mut self, names: &BTreeMap<String, String>, answer: &Answer) -> Result<(), Mismatch> {
+    fn save(&mut self, names: &BTreeMap<String, String>, answer: &RowResponse) -> Result<(), Mismatch> {
         let json: Value = serde_json::from_str(&answer.text).unwrap_or_default();
         for (name, pointer) in names {
             let value = match json.pointer(pointer) {
@@ -287,13 +287,13 @@ impl Events {
     }
 }
 
-async fn whole(response: Response<Body>) -> Result<Answer, Mismatch> {
+async fn whole(response: Response<Body>) -> Result<RowResponse, Mismatch> {
     let (parts, body) = response.into_parts();
     let body =
         tokio::time::timeout(PATIENCE, body.collect()).await.map_err(|_| problem("the answer", "does not end"))?;
     let bytes = body.map_err(|error| problem("the answer", error))?.to_bytes();
     let text = String::from_utf8_lossy(&bytes).into_owned();
-    Ok(Answer { code: parts.status.as_u16(), headers: parts.headers, text })
+    Ok(RowResponse { code: parts.status.as_u16(), headers: parts.headers, text })
 }
 
 /// Returns the messages of the `Warning` headers, as `299 - "text"` carries them.

@@ -10,7 +10,7 @@ mod ui;
 
 use std::sync::Arc;
 
-use kcm_config::{Effective, Outcome, Sources, Table, generic};
+use kcm_config::{Effective, Loaded, Sources, Table, generic};
 use kcm_framework::clock::{Clock as _, SystemClock};
 use kcm_framework::{ControllerDescriptor, Loops, Manager, Registry};
 use kcm_sandbox_apiserver::Sandbox;
@@ -26,7 +26,7 @@ use client::Client;
 pub(super) fn settings(arguments: &[&str]) -> Effective {
     let table = Table::new(generic::rows()).expect("the rows make a table");
     match table.load(&Sources::default().arguments(arguments.iter().copied())) {
-        Ok(Outcome::Settings(settings)) => *settings,
+        Ok(Loaded::Settings(settings)) => *settings,
         other => panic!("{other:?}"),
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::super::elector::{Answer, Elector, Lease, LeaseRecord, Next, Request, Timing};
+use super::super::elector::{Elector, Lease, LeaseRecord, LeaseResponse, Next, Request, Timing};
 
 const TIMING: Timing = Timing {
     lease_duration: Duration::from_secs(15),
@@ -46,14 +46,14 @@ impl Participant {
         self.elector.request(self.now, wall(second))
     }
 
-    fn answered(&mut self, request: &Request, answer: Answer) -> Next {
+    fn answered(&mut self, request: &Request, answer: LeaseResponse) -> Next {
         self.elector.answered(request, self.now, answer, self.now, &mut self.rng)
     }
 
     /// Reads the lease and returns the next step.
     fn reads(&mut self, lease: Lease) -> Next {
         assert_eq!(self.request(0), Request::Get);
-        self.answered(&Request::Get, Answer::Lease(lease))
+        self.answered(&Request::Get, LeaseResponse::Lease(lease))
     }
 
     /// Reads a free lease and takes it at second 10, with version 6 then.
@@ -62,7 +62,7 @@ impl Participant {
         assert_eq!(participant.reads(lease("5", "", seconds(1))), Next::Continue);
         let request = participant.request(10);
         let Request::Update(Lease { record, .. }) = request.clone() else { panic!("{request:?}") };
-        let next = participant.answered(&request, Answer::Lease(Lease { record, version: "6".into() }));
+        let next = participant.answered(&request, LeaseResponse::Lease(Lease { record, version: "6".into() }));
         assert_eq!(next, Next::After(TIMING.retry_period));
         participant
     }
@@ -125,7 +125,7 @@ fn a_change_of_the_holder_is_a_transition_and_a_renewal_is_none() {
     assert_eq!(record, expected, "it was free with three transitions, and is renewed two seconds after it was taken");
 
     let mut first = Participant::new();
-    assert_eq!(first.answered(&Request::Get, Answer::NotFound), Next::Continue);
+    assert_eq!(first.answered(&Request::Get, LeaseResponse::NotFound), Next::Continue);
     let expected = LeaseRecord { acquired_at: wall(10), renewed_at: wall(10), transitions: 0, ..expected };
     assert_eq!(first.request(10), Request::Create(expected));
 }
@@ -135,15 +135,15 @@ fn a_renewal_that_fails_is_tried_once_more_with_the_lease_as_it_is() {
     let mut leader = Participant::leading();
     let request = leader.request(12);
     assert!(matches!(&request, Request::Update(Lease { version, .. }) if *version == "6".into()));
-    assert_eq!(leader.answered(&request, Answer::Failed), Next::Continue);
+    assert_eq!(leader.answered(&request, LeaseResponse::Failed), Next::Continue);
     assert!(leader.elector.leads(leader.now), "a failed renewal ends no term");
     assert_eq!(leader.reads(lease("9", ME, TIMING.lease_duration)), Next::Continue);
     assert!(leader.elector.is_on_slow_path());
     let request = leader.request(12);
     assert!(matches!(&request, Request::Update(Lease { version, .. }) if *version == "9".into()), "{request:?}");
-    assert_eq!(leader.answered(&request, Answer::Failed), Next::After(TIMING.retry_period), "not jittered");
+    assert_eq!(leader.answered(&request, LeaseResponse::Failed), Next::After(TIMING.retry_period), "not jittered");
 
-    assert_eq!(leader.answered(&leader.request(14), Answer::Failed), Next::Continue);
+    assert_eq!(leader.answered(&leader.request(14), LeaseResponse::Failed), Next::Continue);
     leader.reads(lease("11", "another", TIMING.lease_duration));
     assert!(!leader.elector.leads(leader.now), "another holds it");
     assert_eq!(leader.elector.writes_until(), None);

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 use tokio::time::Instant;
 
-use super::super::elector::{Answer, Elector, Lease, Next, Request, Timing};
+use super::super::elector::{Elector, Lease, LeaseResponse, Next, Request, Timing};
 
 const TIMING: Timing = Timing {
     lease_duration: Duration::from_secs(15),
@@ -42,7 +42,7 @@ enum Event {
     /// The request of a candidate reaches the server.
     Lands(usize, u64, Request),
     /// The response returns, or the request times out.
-    Returns(usize, u64, Answer),
+    Returns(usize, u64, LeaseResponse),
     /// A watch shows the lease to a candidate.
     Shows(usize, Lease),
 }
@@ -145,15 +145,15 @@ impl World {
             self.schedule(at, Event::Lands(number, id, request));
         }
         let timeout = now + self.true_delay(number, TIMING.request_timeout());
-        self.schedule(timeout, Event::Returns(number, id, Answer::Failed));
+        self.schedule(timeout, Event::Returns(number, id, LeaseResponse::Failed));
     }
 
     fn land(&mut self, number: usize, id: u64, request: Request, now: Millis) {
         let answer = match (request, &self.lease) {
-            (Request::Get | Request::Update(_), None) => Answer::NotFound,
-            (Request::Get, Some(lease)) => Answer::Lease(lease.clone()),
-            (Request::Create(_), Some(_)) => Answer::Failed,
-            (Request::Update(update), Some(lease)) if update.version != lease.version => Answer::Failed,
+            (Request::Get | Request::Update(_), None) => LeaseResponse::NotFound,
+            (Request::Get, Some(lease)) => LeaseResponse::Lease(lease.clone()),
+            (Request::Create(_), Some(_)) => LeaseResponse::Failed,
+            (Request::Update(update), Some(lease)) if update.version != lease.version => LeaseResponse::Failed,
             (Request::Create(record), None) | (Request::Update(Lease { record, .. }), Some(_)) => {
                 self.version += 1;
                 let lease = Lease { record, version: self.version.to_string().as_str().into() };
@@ -162,7 +162,7 @@ impl World {
                     let at = now + self.latency(now);
                     self.schedule(at, Event::Shows(other, lease.clone()));
                 }
-                Answer::Lease(lease)
+                LeaseResponse::Lease(lease)
             }
         };
         let (_, lost) = self.weather.lost;
@@ -172,7 +172,7 @@ impl World {
         }
     }
 
-    fn answer(&mut self, number: usize, id: u64, answer: Answer, now: Millis) {
+    fn answer(&mut self, number: usize, id: u64, answer: LeaseResponse, now: Millis) {
         let local = self.local(number, now);
         let Some((_, sent, request)) = self.candidates[number].sent.take_if(|(sent, ..)| *sent == id) else { return };
         let next = self.candidates[number].elector.answered(&request, sent, answer, local, &mut self.rng);

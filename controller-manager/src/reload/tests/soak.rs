@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use kcm_config::{Outcome, Sources};
+use kcm_config::{Loaded, Sources};
 use kcm_controllers::workloads::{deployment, replicaset};
 use kcm_framework::api::ObjectKey;
 use kcm_framework::clock::{Clock, SimulatedClock};
@@ -284,7 +284,7 @@ async fn soak() {
     let flags = flags.map(str::to_owned);
     let sources = Sources::default().arguments(flags).reader(|path| std::fs::read(path));
     let table = settings::table(&registry, &[]).expect("the rows make a table");
-    let Ok(Outcome::Settings(start)) = table.load(&sources) else { panic!("the configuration is valid") };
+    let Ok(Loaded::Settings(start)) = table.load(&sources) else { panic!("the configuration is valid") };
     let options = LogOptions::of(&start).expect("the settings go together");
     let configured = settings::configure(registry.clone(), (*start).clone(), Extensions::default());
     let manager = configured.unwrap_or_else(|reasons| panic!("{reasons:?}")).manager;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use kcm_framework::Session;
 use kcm_framework::api::{Condition, Documented, InternedStr, Resource, Uid, view};
-use kcm_framework::client::{ApiError, ListOptions, ResponseExt as _};
+use kcm_framework::client::{ApiError, ListQuery, ResponseExt as _};
 use kcm_framework::discovery::ServedResource;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -152,7 +152,7 @@ pub(super) async fn list(
     namespace: &str,
     extent: Extent,
 ) -> Result<Option<Listing>, ApiError> {
-    let options = ListOptions { metadata_only: true, ..ListOptions::default() };
+    let options = ListQuery { metadata_only: true, ..ListQuery::default() };
     let mut listing = Listing::default();
     let read = pages(session, resource, namespace, options, extent, |item| listing.items.push(Item::read(item))).await;
     Ok(read.ignore(is_not_supported)?.map(|is_partial| Listing { is_partial, ..listing }))
@@ -162,7 +162,7 @@ pub(super) async fn list(
 pub(super) async fn list_pods(session: &Session, namespace: &str) -> Result<Vec<PodItem>, ApiError> {
     let mut pods = Vec::new();
     let read = |item: &RawValue| pods.push(serde_json::from_str(item.get()).unwrap_or_default());
-    pages(session, &PODS, namespace, ListOptions::default(), Extent::All, read).await?;
+    pages(session, &PODS, namespace, ListQuery::default(), Extent::All, read).await?;
     Ok(pods)
 }
 
@@ -171,7 +171,7 @@ async fn pages(
     session: &Session,
     resource: &Resource,
     namespace: &str,
-    mut options: ListOptions,
+    mut options: ListQuery,
     extent: Extent,
     mut read: impl FnMut(&RawValue),
 ) -> Result<bool, ApiError> {

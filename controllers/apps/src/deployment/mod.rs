@@ -96,7 +96,6 @@ pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new("deployme
     .aliases(&["deployment"])
     .settings(const { &[SYNCS.row()] });
 
-#[expect(clippy::unnecessary_wraps, reason = "an `InitFunc` returns a `Result`")]
 fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let mut control_loop = context.control_loop("deployment").workers(&SYNCS);
     let deployments = control_loop.primary::<Deployment>();

@@ -52,7 +52,6 @@ const WORKERS: usize = 5;
 pub const DESCRIPTOR: ControllerDescriptor =
     ControllerDescriptor::new(NAME, init).aliases(&["clusterrole-aggregation"]);
 
-#[expect(clippy::unnecessary_wraps, reason = "an `InitFunc` returns a `Result`")]
 fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let mut control_loop = context.control_loop("ClusterRoleAggregator").workers(WORKERS);
     let aggregated = control_loop

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kcm_framework::Session;
 use kcm_framework::api::{DecodeError, KnownView as _, ObjectKey, Resource, Uid, View};
-use kcm_framework::client::{ApiClient, ApiError, ListOptions, ResponseExt as _, Subresource};
+use kcm_framework::client::{ApiClient, ApiError, ListQuery, ResponseExt as _, Subresource};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -66,11 +66,8 @@ pub(super) async fn tracked_since(session: &Session) -> Result<jiff::civil::Date
 
 /// Returns the metadata of all secrets that hold a token.
 pub(super) async fn token_secrets(reader: &ApiClient) -> Result<Vec<SecretMetadata>, RoundError> {
-    let options = ListOptions {
-        field_selector: Some(TOKEN_SECRET_FIELDS.to_owned()),
-        metadata_only: true,
-        ..ListOptions::default()
-    };
+    let options =
+        ListQuery { field_selector: Some(TOKEN_SECRET_FIELDS.to_owned()), metadata_only: true, ..ListQuery::default() };
     let mut secrets = Vec::new();
     each_item(reader, const { &SecretMetadata::RESOURCE }, None, options, |json| {
         secrets.push(SecretMetadata::decode(json)?);
@@ -87,7 +84,7 @@ pub(super) async fn account(reader: &ApiClient, key: &ObjectKey) -> Result<Optio
 /// Returns the names of all secrets that pods of a namespace name.
 pub(super) async fn mounted_secrets(reader: &ApiClient, namespace: &str) -> Result<BTreeSet<String>, RoundError> {
     let mut names = BTreeSet::new();
-    each_item(reader, PODS, Some(namespace), ListOptions::default(), |json| {
+    each_item(reader, PODS, Some(namespace), ListQuery::default(), |json| {
         // A pod is an object of JSON, whatever is in it.
         let pod: Value = serde_json::from_str(json).map_err(DecodeError::from)?;
         collect_secrets(&pod["spec"], &mut names);
@@ -101,7 +98,7 @@ async fn each_item(
     reader: &ApiClient,
     resource: &Resource,
     namespace: Option<&str>,
-    mut options: ListOptions,
+    mut options: ListQuery,
     mut read: impl FnMut(&str) -> Result<(), RoundError>,
 ) -> Result<(), RoundError> {
     options.limit = Some(PAGE);

@@ -39,7 +39,6 @@ pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new("servicea
     .aliases(&["serviceaccount"])
     .service_account("service-account-controller");
 
-#[expect(clippy::unnecessary_wraps, reason = "an `InitFunc` returns a `Result`")]
 fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let mut control_loop = context.control_loop("serviceaccount");
     let accounts = control_loop.watches(keys_for_account);

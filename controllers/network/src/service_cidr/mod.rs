@@ -64,7 +64,6 @@ pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new(NAME, ini
     .service_account("service-cidrs-controller")
     .required_gates(&[MULTI_CIDR_SERVICE_ALLOCATOR]);
 
-#[expect(clippy::unnecessary_wraps, reason = "an `InitFunc` returns a `Result`")]
 fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let mut control_loop = context.control_loop("ipaddresses").workers(WORKERS);
     let all = control_loop.reads::<ServiceCidr>();

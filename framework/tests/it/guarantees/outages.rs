@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use kcm_api::PartialObjectMeta;
 use kcm_framework::ReconcileError;
-use kcm_framework::client::ListOptions;
+use kcm_framework::client::ListQuery;
 use kcm_framework::events::{EventType, ObjectReference};
 use kcm_sandbox_apiserver::{EVENTS, Fault, Resource, Sandbox, Status, Verb};
 use tokio::time::Instant;
@@ -253,7 +253,7 @@ async fn a_resource_that_alone_is_unavailable_is_no_outage() {
     let world = World::with(Options::default(), &sandbox(), |turn| {
         async move {
             if turn.key.name() == "a" {
-                turn.session.api().list(&PARTS, None, &ListOptions::default()).await?;
+                turn.session.api().list(&PARTS, None, &ListQuery::default()).await?;
             }
             Ok(())
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kcm_api::{ObjectKey, PartialObjectMeta};
-use kcm_config::{Effective, Outcome as Loaded, Section, Setting, Sources, Table, Workers, generic};
+use kcm_config::{Effective, Loaded, Section, Setting, Sources, Table, Workers, generic};
 use kcm_framework::{ControllerDescriptor, LoopState, Loops, Reconcile, ReconcileError, Session, Source, async_trait};
 use kcm_sandbox_apiserver::Sandbox;
 use parking_lot::Mutex;

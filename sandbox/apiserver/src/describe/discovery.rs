@@ -35,14 +35,14 @@ pub(crate) struct DiscoveryRequest<'a> {
 
 /// A response that is no API object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct DiscoveryDocument {
     pub(crate) code: u16,
     pub(crate) content_type: &'static str,
     pub(crate) headers: Vec<(header::HeaderName, HeaderValue)>,
     pub(crate) body: Vec<u8>,
 }
 
-impl Answer {
+impl DiscoveryDocument {
     pub(super) fn new(code: u16, content_type: &'static str, body: impl Into<Vec<u8>>) -> Self {
         Self { code, content_type, headers: Vec::new(), body: body.into() }
     }
@@ -75,22 +75,22 @@ impl Answer {
 ///
 /// A `Status` for unknown versions of a known group, and for methods that are not allowed. Any other unknown path gets
 /// a plain 404 page.
-pub(crate) fn answer(kinds: &Kinds, request: &DiscoveryRequest<'_>) -> Result<Answer, Status> {
+pub(crate) fn answer(kinds: &Kinds, request: &DiscoveryRequest<'_>) -> Result<DiscoveryDocument, Status> {
     let is_aggregated = request.accept.contains("as=APIGroupDiscoveryList") && request.accept.contains("v=v2");
     let answered = match request.path {
-        [] => Some(Answer::json(&json!({ "paths": paths(kinds) }))),
+        [] => Some(DiscoveryDocument::json(&json!({ "paths": paths(kinds) }))),
         ["healthz" | "livez" | "readyz", ..] => health(request),
-        ["version"] => Some(reading(request, Answer::json(&version()))?),
+        ["version"] => Some(reading(request, DiscoveryDocument::json(&version()))?),
         ["api"] if is_aggregated => Some(aggregated(kinds, true, request)),
         ["apis"] if is_aggregated => Some(aggregated(kinds, false, request)),
-        ["api"] => Some(Answer::json(&core_versions(request.host))),
+        ["api"] => Some(DiscoveryDocument::json(&core_versions(request.host))),
         ["apis"] => {
             let groups: Vec<Value> = groups(kinds).iter().filter(|group| !group.name.is_empty()).map(group).collect();
-            Some(Answer::json(&json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups })))
+            Some(DiscoveryDocument::json(&json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups })))
         }
         ["api", version] => {
             let resources = resources(kinds, "", version).ok_or_else(Status::not_served)?;
-            Some(reading(request, Answer::json(&resources))?)
+            Some(reading(request, DiscoveryDocument::json(&resources))?)
         }
         ["apis", name] => {
             let groups = groups(kinds);
@@ -98,12 +98,12 @@ pub(crate) fn answer(kinds: &Kinds, request: &DiscoveryRequest<'_>) -> Result<An
                 let mut described = group(found);
                 described["kind"] = json!("APIGroup");
                 described["apiVersion"] = json!("v1");
-                Answer::json(&described)
+                DiscoveryDocument::json(&described)
             })
         }
         ["apis", name, version] if groups(kinds).iter().any(|group| group.name == *name) => {
             let resources = resources(kinds, name, version).ok_or_else(Status::not_served)?;
-            Some(reading(request, Answer::json(&resources))?)
+            Some(reading(request, DiscoveryDocument::json(&resources))?)
         }
         ["openapi", "v2"] => Some(described_in_short(request)),
         #[cfg(feature = "kubectl")]
@@ -113,12 +113,12 @@ pub(crate) fn answer(kinds: &Kinds, request: &DiscoveryRequest<'_>) -> Result<An
     Ok(answered.unwrap_or_else(page_not_found))
 }
 
-fn page_not_found() -> Answer {
-    Answer::new(404, TEXT, "404 page not found\n")
+fn page_not_found() -> DiscoveryDocument {
+    DiscoveryDocument::new(404, TEXT, "404 page not found\n")
 }
 
 /// Returns the response for GET and HEAD; 405 otherwise.
-fn reading(request: &DiscoveryRequest<'_>, answer: Answer) -> Result<Answer, Status> {
+fn reading(request: &DiscoveryRequest<'_>, answer: DiscoveryDocument) -> Result<DiscoveryDocument, Status> {
     if [Method::GET, Method::HEAD].contains(request.method) { Ok(answer) } else { Err(Status::method_not_allowed()) }
 }
 
@@ -146,16 +146,16 @@ fn paths(kinds: &Kinds) -> Vec<String> {
 /// The health checks: requests are served, and objects can be stored.
 const CHECKS: [&str; 2] = ["ping", "storage"];
 
-fn health(request: &DiscoveryRequest<'_>) -> Option<Answer> {
+fn health(request: &DiscoveryRequest<'_>) -> Option<DiscoveryDocument> {
     let [endpoint, checks @ ..] = request.path else { return None };
     match checks {
         [] if !request.query.all("verbose").is_empty() => {
             let mut lines: Vec<String> = CHECKS.iter().map(|check| format!("[+]{check} ok\n")).collect();
             lines.push(format!("{endpoint} check passed\n"));
-            Some(Answer::text(lines.concat()))
+            Some(DiscoveryDocument::text(lines.concat()))
         }
-        [] => Some(Answer::text("ok")),
-        [check] if CHECKS.contains(check) => Some(Answer::text("ok")),
+        [] => Some(DiscoveryDocument::text("ok")),
+        [check] if CHECKS.contains(check) => Some(DiscoveryDocument::text("ok")),
         _ => None,
     }
 }
@@ -192,15 +192,15 @@ fn core_versions(host: &str) -> Value {
 /// Returns an empty OpenAPI v2 document.
 ///
 /// kubectl reads it before it checks the items of a `List`, and skips those that are not described.
-fn described_in_short(request: &DiscoveryRequest<'_>) -> Answer {
+fn described_in_short(request: &DiscoveryRequest<'_>) -> DiscoveryDocument {
     // Clients request it with `@` before the version, which no media type may contain; the response has a dot.
     const ASKED: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
     const ANSWERED: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
     if [ASKED, ANSWERED].iter().any(|form| request.accept.contains(form)) {
-        return Answer::new(200, ANSWERED, "");
+        return DiscoveryDocument::new(200, ANSWERED, "");
     }
     let info = json!({ "title": "Kubernetes", "version": version()["gitVersion"] });
-    Answer::json(&json!({ "swagger": "2.0", "info": info, "paths": {} }))
+    DiscoveryDocument::json(&json!({ "swagger": "2.0", "info": info, "paths": {} }))
 }
 
 /// A group and its versions, in the order in which they are served.
@@ -286,7 +286,7 @@ fn list_names(kind: &Kind, listed: &mut Value) {
     }
 }
 
-fn aggregated(kinds: &Kinds, core: bool, request: &DiscoveryRequest<'_>) -> Answer {
+fn aggregated(kinds: &Kinds, core: bool, request: &DiscoveryRequest<'_>) -> DiscoveryDocument {
     let items: Vec<Value> = groups(kinds)
         .into_iter()
         .filter(|group| group.name.is_empty() == core)
@@ -308,7 +308,7 @@ fn aggregated(kinds: &Kinds, core: bool, request: &DiscoveryRequest<'_>) -> Answ
     });
     let text = list.to_string();
     let tag = hex(Fnv1a::new().part(&text).value());
-    Answer::new(200, AGGREGATED, text).header(header::CACHE_CONTROL, "public").tagged(&tag, request)
+    DiscoveryDocument::new(200, AGGREGATED, text).header(header::CACHE_CONTROL, "public").tagged(&tag, request)
 }
 
 fn aggregated_resource(kind: &Kind) -> Value {

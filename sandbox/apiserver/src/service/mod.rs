@@ -310,7 +310,7 @@ fn other(shared: &Shared, parts: &http::request::Parts, path: &[String]) -> Resu
         if_none_match: header(header::IF_NONE_MATCH),
         host: parts.uri.authority().map_or_else(|| header(header::HOST), http::uri::Authority::as_str),
     };
-    let discovery::Answer { code, content_type, headers, body } = discovery::answer(&kinds, &requested)?;
+    let discovery::DiscoveryDocument { code, content_type, headers, body } = discovery::answer(&kinds, &requested)?;
     let mut response = answer(code, content_type, full(body));
     response.headers_mut().extend(headers);
     Ok(response)

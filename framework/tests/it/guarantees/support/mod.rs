@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use kcm_config::{Outcome, Sources, Table, generic};
+use kcm_config::{Loaded, Sources, Table, generic};
 use kcm_framework::client::Limits;
 use kcm_framework::clock::SimulatedClock;
 use kcm_framework::{
@@ -122,7 +122,7 @@ impl Setup {
     pub(crate) fn manager(self) -> Manager {
         let rows = self.descriptors.iter().flat_map(|descriptor| descriptor.settings.iter().copied());
         let table = Table::new(generic::rows().chain(rows)).unwrap();
-        let Ok(Outcome::Settings(settings)) = table.load(&Sources::default().arguments(self.arguments)) else {
+        let Ok(Loaded::Settings(settings)) = table.load(&Sources::default().arguments(self.arguments)) else {
             panic!("the arguments of a test must be valid")
         };
         let registry = Registry::of(self.descriptors).unwrap();

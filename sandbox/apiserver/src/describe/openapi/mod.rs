@@ -19,27 +19,27 @@ use serde_json::{Map, Value, json};
 
 use kcm_api::Fnv1a;
 
-use crate::describe::discovery::{Answer, DiscoveryRequest, JSON, TEXT};
+use crate::describe::discovery::{DiscoveryDocument, DiscoveryRequest, JSON, TEXT};
 use crate::describe::group_version::GroupVersion;
 use crate::describe::tag::hex;
 use crate::kinds::{Kind, Kinds};
 
 /// Returns the index of the documents, or one document.
-pub(crate) fn answer(kinds: &Kinds, path: &[&str], request: &DiscoveryRequest<'_>) -> Answer {
+pub(crate) fn answer(kinds: &Kinds, path: &[&str], request: &DiscoveryRequest<'_>) -> DiscoveryDocument {
     let of = match path {
-        [] => return Answer::json(&index(kinds)),
+        [] => return DiscoveryDocument::json(&index(kinds)),
         ["api", version] => GroupVersion { group: "", version },
         ["apis", group, version] => GroupVersion { group, version },
-        _ => return Answer::new(404, TEXT, ""),
+        _ => return DiscoveryDocument::new(404, TEXT, ""),
     };
     let hash = version_hash(kinds, of);
     let given = request.query.get("hash");
     if given.is_some_and(|given| given != hash) {
-        let moved = Answer::new(301, JSON, "");
+        let moved = DiscoveryDocument::new(301, JSON, "");
         return moved.header(header::LOCATION, &address(kinds, of)).tagged(&hash, request);
     }
-    let Some(document) = document(kinds, of) else { return Answer::new(404, TEXT, "") };
-    let answer = Answer::json(&document).tagged(&hash, request);
+    let Some(document) = document(kinds, of) else { return DiscoveryDocument::new(404, TEXT, "") };
+    let answer = DiscoveryDocument::json(&document).tagged(&hash, request);
     if given.is_some() { answer.header(header::CACHE_CONTROL, "public, immutable") } else { answer }
 }
 

@@ -1,6 +1,6 @@
 //! The number of workers, which is reloaded.
 
-use kcm_framework::config::{Effective, Outcome, Sources, Table, generic};
+use kcm_framework::config::{Effective, Loaded, Sources, Table, generic};
 use kcm_testing::TestCluster;
 use kcm_testing::sandbox::{CONFIG_MAPS, Fault, Verb};
 
@@ -11,7 +11,7 @@ use crate::garbage_collector::DESCRIPTOR;
 fn settings(argument: &str) -> Effective {
     let table = Table::new(generic::rows().chain(DESCRIPTOR.settings.iter().copied())).unwrap();
     match table.load(&Sources::default().arguments([argument])) {
-        Ok(Outcome::Settings(settings)) => *settings,
+        Ok(Loaded::Settings(settings)) => *settings,
         other => panic!("{other:?}"),
     }
 }
