@@ -49,7 +49,7 @@ impl ReconcileObject<Pod> for Reviewer {
             let budget = first.name().to_owned();
             session.record(&**pod, &DisruptionEvent::MultiplePodDisruptionBudgets { pod: key.clone(), budget });
         }
-        match stale_after(pod, self.disruptions.of(&pod), session.now()) {
+        match stale_after(pod, self.disruptions.of(pod), session.now()) {
             None => {}
             Some(wait) if wait.is_zero() => {
                 session.explain(
