@@ -73,7 +73,7 @@ pub enum DaemonSetUpdateStrategy {
         /// Number of nodes that may have an old and a new pod; `None` if it is not set.
         max_surge: Option<IntOrPercent>,
     },
-    /// When somebody deletes them.
+    /// After a user has deleted them.
     OnDelete,
     /// Any other string, empty if none is set. The API server sets a default, so no stored object has this.
     Other(InternedStr),

@@ -72,7 +72,7 @@ crate::message! {
 pub enum PodManagementPolicy {
     /// Pods are created and deleted all at once.
     Parallel,
-    /// One after the other, each when those before it are available. Also any other string.
+    /// One after the other, each after all pods before it are available. Unknown values mean the same.
     #[default]
     #[serde(other)]
     OrderedReady,
@@ -87,7 +87,7 @@ impl ProtobufType for PodManagementPolicy {
 pub enum ClaimRetention {
     /// The claim is deleted.
     Delete,
-    /// It stays. Also any other string.
+    /// The claim is kept. Unknown values mean the same.
     #[default]
     #[serde(other)]
     Retain,
@@ -101,14 +101,15 @@ impl ProtobufType for ClaimRetention {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(from = "RawStrategy")]
 pub enum StatefulSetUpdateStrategy {
-    /// From the highest ordinal down, each when those before it are available. Also any other string than `OnDelete`.
+    /// From the highest ordinal down, each after all pods before it are available. Any value but `OnDelete` means the
+    /// same.
     RollingUpdate {
         /// Pods with lower ordinals keep the current template. `None` if it is not set; the API server sets a default.
         partition: Option<i32>,
         /// Number of pods that may be unavailable during a rollout.
         max_unavailable: Option<IntOrPercent>,
     },
-    /// When a person deletes them.
+    /// After a user has deleted them.
     OnDelete,
 }
 

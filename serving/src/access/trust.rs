@@ -1,4 +1,4 @@
-//! Whose certificates count, as files and the cluster say now.
+//! The CAs whose certificates count now, from files and from the cluster.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
