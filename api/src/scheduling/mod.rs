@@ -1,6 +1,6 @@
 //! Which nodes a pod may run on: node selector, required node affinity, taints and tolerations.
 //!
-//! The rules of kube-scheduler that controllers repeat: the DaemonSet controller places pods with them, and the taint
+//! The rules of kube-scheduler that controllers repeat: the `DaemonSet` controller places pods with them, and the taint
 //! controller evicts pods with them.
 //!
 //! # Upstream

@@ -237,7 +237,7 @@ impl Leader {
 }
 
 /// Time for which running reconciles may send writes before the lease is released. The successor continues longer ones,
-/// such as a reconcile of a ReplicaSet that needs hundreds of pods.
+/// such as a reconcile of a `ReplicaSet` that needs hundreds of pods.
 ///
 /// # Upstream
 /// There the requests of running syncs are cancelled at once, also those that have been sent.
