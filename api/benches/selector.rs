@@ -1,4 +1,4 @@
-//! Time to decide whether a selector matches the labels of a pod, as claims do for each pod of an owner.
+//! Time to match the labels of a pod with a selector, which adoption does for each pod of an owner.
 
 use std::hint::black_box;
 

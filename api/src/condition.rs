@@ -118,7 +118,7 @@ impl Document {
 
     fn conditions_but(&self, type_: &str) -> Result<Vec<&serde_json::value::RawValue>, EditError> {
         let mut conditions = self.items(&CONDITIONS)?;
-        // Items that are no conditions are kept.
+        // Invalid conditions are kept.
         conditions.retain(|condition| !is_of_type(condition, type_));
         Ok(conditions)
     }

@@ -42,16 +42,16 @@ pub enum EditError {
     /// The path names no member.
     #[error("cannot edit a document at an empty path")]
     EmptyPath,
-    /// A value on the way is neither an object nor `null`.
+    /// A value of the path is neither an object nor `null`.
     #[error("cannot edit a document inside of `{path}`, which is not an object")]
     NotAnObject {
-        /// The value that is not an object, as `spec.template`.
+        /// Path of the value that is not an object, such as `spec.template`.
         path: String,
     },
     /// An edit needs a list, and the value is another type.
     #[error("cannot read `{path}` of a document as a list")]
     NotAList {
-        /// The value that is not a list, as `status.conditions`.
+        /// Path of the value that is not a list, such as `status.conditions`.
         path: String,
     },
     /// The value cannot be written as JSON.

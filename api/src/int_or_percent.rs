@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize, Serializer};
 pub enum IntOrPercent {
     /// A count; not bounded by any total.
     Int(i32),
-    /// So many hundredths, as `25%`.
+    /// Hundredths of a total, such as `25%`.
     Percent(i64),
     /// Text that is not a percentage.
     Invalid(Box<str>),

@@ -1,4 +1,4 @@
-//! Interned strings: one copy of a string that many objects repeat, as namespaces, label keys and values, and node
+//! Interned strings: one copy of a string that many objects repeat, such as namespaces, label keys and values, and node
 //! names.
 
 use std::borrow::Borrow;

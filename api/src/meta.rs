@@ -1,4 +1,4 @@
-//! Metadata of an object, as far as controllers read it.
+//! Metadata of an object: the fields that controllers read.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -47,7 +47,7 @@ impl OwnerReference {
 
     /// The owner reference to the object with that resource, name and uid as the managing controller.
     ///
-    /// It sets `blockOwnerDeletion`, as `metav1.NewControllerRef` does.
+    /// It sets `blockOwnerDeletion`, like `metav1.NewControllerRef`.
     #[must_use]
     pub fn controller_of(resource: &Resource, name: &str, uid: &Uid) -> Self {
         Self {

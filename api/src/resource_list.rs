@@ -46,7 +46,7 @@ impl ResourceList {
         self.merge(other, |sum, quantity| *sum += quantity);
     }
 
-    /// Raises each quantity to the quantity in `other` if the latter is greater.
+    /// Raises each quantity to the quantity in `other` if that is greater.
     pub fn raise_to(&mut self, other: &Self) {
         self.merge(other, |most, quantity| {
             if quantity > *most {

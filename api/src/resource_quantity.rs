@@ -34,7 +34,7 @@ pub struct ResourceQuantity {
     notation: Notation,
 }
 
-/// How a quantity is written.
+/// Notation of a quantity.
 #[derive(Debug, Clone, Copy, Default)]
 enum Notation {
     /// Decimal notation, such as `1500m` and `2k`.
@@ -60,7 +60,7 @@ impl ResourceQuantity {
         Self { nano: i128::from(number) * ONE, notation: Notation::DecimalSi }
     }
 
-    /// So many thousandths, in decimal notation: `1500m`.
+    /// Makes a quantity from thousandths, in decimal notation: `1500m`.
     #[must_use]
     pub fn of_milli(thousandths: i64) -> Self {
         Self { nano: i128::from(thousandths) * (ONE / 1000), notation: Notation::DecimalSi }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::decode::null_as_default;
 use crate::protobuf::{Field, Kind, Message};
 
-/// A `metav1.Status`: the body of a response that is no success, and the object of an `ERROR` event of a watch.
+/// A `metav1.Status`: the body of a response that is not a success, and the object of an `ERROR` event of a watch.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
 pub struct Status {

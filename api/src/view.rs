@@ -27,7 +27,7 @@ pub trait View: Send + Sync + Sized + 'static {
     #[doc(hidden)]
     const DECLARED: TypeId = TypeId::of::<Self>();
 
-    /// The annotations that [`Meta::annotations`] has; of all others those that a controller
+    /// The annotations that [`Meta::annotations`] has, in addition to the annotations that a controller
     /// [needs](crate::Need::annotation).
     const ANNOTATIONS: &'static [&'static str] = &[];
 

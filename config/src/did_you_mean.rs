@@ -1,6 +1,6 @@
 //! The nearest known name to a misspelled one.
 
-/// The candidate that is spelled most like `given`, if any is close enough to be a typing error.
+/// Returns the candidate that is spelled most like `given`, if any is close enough to be a typing error.
 ///
 /// Case does not count; the first of equally close candidates is returned.
 pub fn nearest<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -13,7 +13,7 @@ pub fn nearest<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>) -
         .into_iter()
         .map(|candidate| {
             let distance = strsim::osa_distance(&lowered, &candidate.to_ascii_lowercase());
-            // Among spellings that differ in case only, the one whose case is nearer.
+            // If spellings differ in case only, the candidate with the nearer case is first.
             (distance, strsim::osa_distance(given, candidate), candidate)
         })
         .filter(|&(distance, _, candidate)| distance <= 1 + candidate.len().min(given.len()) / 4)

@@ -97,7 +97,7 @@ impl FromStr for GoDuration {
     }
 }
 
-/// One `number unit` at the start of `text` as nanoseconds, and what follows it.
+/// Parses one `number unit` at the start of `text` as nanoseconds. Returns it with the rest of the text.
 fn term(text: &str) -> Result<(u64, &str), NotADuration> {
     let (whole, rest) = digits(text);
     let (fraction, rest) = match rest.strip_prefix('.') {

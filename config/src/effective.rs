@@ -87,11 +87,11 @@ impl Effective {
         self.value(flag).and_then(T::from_value).ok_or(AccessError::WrongType { flag: row.name, kind, asked })
     }
 
-    /// The value of a typed setting.
+    /// Returns the value of a typed setting.
     ///
     /// # Errors
     ///
-    /// When no row has the name of the setting, or its value does not fit `T`.
+    /// If no row has the name of the setting, or its value does not fit `T`.
     pub fn read<T: DeserializeOwned>(&self, setting: &Setting<T>) -> Result<T, AccessError> {
         let name = setting.name();
         let row = self.table.find(name).ok_or_else(|| AccessError::UnknownFlag { flag: name.to_owned() })?;
@@ -117,11 +117,11 @@ impl Effective {
         self.entries.get(flag).map(|entry| &entry.origin)
     }
 
-    /// A section of the file, defaults included, as a struct whose fields are renamed to the keys of the file.
+    /// Returns a section of the file, with its defaults, as a struct whose fields are renamed to the keys of the file.
     ///
     /// # Errors
     ///
-    /// When no row is in that section, or its values do not fit the struct.
+    /// If no row is in that section, or its values do not fit the struct.
     pub fn section<T: DeserializeOwned>(&self, section: &str) -> Result<T, AccessError> {
         let read = self.tree.extract_inner(section);
         read.map_err(|source| AccessError::Section { section: section.to_owned(), source: Box::new(source) })

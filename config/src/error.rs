@@ -34,7 +34,7 @@ pub enum Origin {
     },
     /// An environment variable, by its name.
     Variable(String),
-    /// The command line: the argument up to its `=`, as it was typed.
+    /// The command line: the argument up to its `=`, unchanged.
     Argument(String),
 }
 
@@ -213,7 +213,7 @@ pub enum Problem {
     },
     /// Some feature gates are given with the component before their name, and others without.
     MixedGatePrefixes,
-    /// The component before the name of a feature gate is not this one.
+    /// The component before the name of a feature gate is wrong.
     UnknownGateComponent {
         /// The component before the gate's name.
         component: String,

@@ -176,7 +176,7 @@ impl File<'_> {
 /// The first position of each key of a map.
 type Seen = BTreeMap<&'static str, Position>;
 
-/// Reads a value as strictly as the API server reads an object: a number is no string, and a string is no number.
+/// Reads a value as strictly as the API server: a number is not a string, and a string is not a number.
 fn value_of(initial: Initial, content: &Content) -> Option<Value> {
     match initial {
         Initial::Bool(_) => match plain(content)? {
@@ -221,7 +221,7 @@ fn strings_of(content: &Content) -> Option<Vec<String>> {
     items_of(content)?.iter().map(|item| string_of(&item.content).map(str::to_owned)).collect()
 }
 
-/// Strings by key; of an object, all `fields` and no others, those that are left out empty.
+/// Returns strings by key. An object has exactly the given `fields`; missing fields are empty.
 fn map_of(content: &Content, fields: Option<&[&str]>) -> Option<BTreeMap<String, String>> {
     let Content::Map(entries) = content else { return None };
     let fields = fields.unwrap_or_default().iter().map(|&field| (field.to_owned(), String::new()));

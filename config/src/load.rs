@@ -174,7 +174,7 @@ impl Table {
         }
     }
 
-    /// A warning for each deprecated setting that any source gives, whose value counts.
+    /// Returns a warning for each deprecated setting that any source sets.
     fn deprecations(&self, entries: &Layer) -> impl Iterator<Item = Warning> {
         self.rows().iter().filter_map(|row| {
             let (advice, entry) = (row.deprecated?, entries.get(row.name)?);

@@ -36,7 +36,7 @@ pub(crate) struct Merged {
 /// The layers by name, from the weakest to the strongest.
 const LAYERS: [&str; 4] = ["the defaults", "the file", "the environment", "the command line"];
 
-/// Merges file, environment and command line over the defaults; a later one counts more.
+/// Merges file, environment and command line over the defaults. A later source overrides an earlier one.
 pub(crate) fn merge(rows: &[Row], [file, environment, command_line]: [Layer; 3]) -> Merged {
     let defaults = rows.iter().map(|row| (row.name, Entry { value: row.initial.value(), origin: Origin::Default }));
     let layers = [defaults.collect(), file, environment, command_line];

@@ -9,7 +9,7 @@ const LARGEST_FILE: u64 = 1 << 20;
 
 /// The content of a regular file, which may be named by a symbolic link.
 ///
-/// Anything else is refused before it is opened, as opening a named pipe waits for another process.
+/// Other files are refused before they are opened, because opening a named pipe waits for another process.
 pub(crate) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     let metadata = fs::metadata(path)?;
     if metadata.is_dir() {

@@ -239,7 +239,7 @@ impl Row {
         Self::new(path, section, initial).path(path)
     }
 
-    /// Adds the key in the file, as `/configz` prints it: `Generic.ClientConnection.qps`.
+    /// Adds the key in the file, in the form of `/configz`: `Generic.ClientConnection.qps`.
     #[must_use]
     pub const fn path(mut self, path: &'static str) -> Self {
         self.path = Some(KeyPath::whole(path));
@@ -339,7 +339,7 @@ impl Row {
         self.is_without_effect.then_some("No effect yet.")
     }
 
-    /// The note in parentheses, behind a help text or an origin; empty for a setting with an effect.
+    /// Returns the note in parentheses after a help text or an origin. It is empty for a setting with an effect.
     pub(crate) fn suffix(&self) -> String {
         self.note().map(|note| format!(" ({note})")).unwrap_or_default()
     }

@@ -8,7 +8,7 @@ use crate::yaml::{Content, Node, parse};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoStringMap {
-    /// It is neither YAML nor JSON.
+    /// The text is neither YAML nor JSON.
     #[error("line {line}: {problem}")]
     Syntax {
         /// The line, from 1.

@@ -81,13 +81,13 @@ impl Table {
         }
     }
 
-    /// The rows, in the order they were given.
+    /// Returns the rows, in the given order.
     #[must_use]
     pub fn rows(&self) -> &[Row] {
         &self.rows
     }
 
-    /// The gates, in the order they were given.
+    /// Returns the gates, in the given order.
     #[must_use]
     pub fn gates(&self) -> &[Gate] {
         &self.gates

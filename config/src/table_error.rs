@@ -1,4 +1,4 @@
-//! Why a set of rows is no table.
+//! Errors in a set of rows.
 
 use std::fmt;
 

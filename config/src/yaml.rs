@@ -20,7 +20,7 @@ pub(crate) struct Node {
 /// The value of a [`Node`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// Text without quotes, whose type follows from how it looks.
+    /// Text without quotes. Its form decides its type.
     Plain(String),
     /// Text in quotes or in a block.
     Quoted(String),

@@ -205,7 +205,7 @@ fn start_subcommand(subcommand: &Subcommand, registry: Registry, settings: Effec
     }
 }
 
-/// The version of Kubernetes whose kube-controller-manager this one behaves as, and its own.
+/// Returns the emulated version of Kubernetes, and the version of the program.
 fn version(request: VersionRequest) -> String {
     let (kubernetes, own) = (kcm_config::KUBERNETES_VERSION, env!("CARGO_PKG_VERSION"));
     match request {

@@ -49,7 +49,7 @@ const HEADER_BYTES: u32 = 32 * 1024;
 /// Bytes of responses that an HTTP/2 stream holds at most for a client that does not read them.
 const UNSENT: usize = 32 * 1024;
 
-/// How much of the bodies of requests a client may send ahead: no path takes more than a number.
+/// Bytes of request bodies that a client may send ahead. No path reads more than a number from a body.
 const WINDOW: u32 = 64 * 1024;
 
 /// Pause before a quiet HTTP/2 connection is pinged, and longest time until the client's response.

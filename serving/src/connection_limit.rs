@@ -1,7 +1,7 @@
 //! A bound on open connections. At the bound, a new connection displaces the least important connection.
 //!
-//! A limit that lets new connections wait would let idle ones of a hostile client keep out the kubelet's probes, and a
-//! failed probe restarts the process. So the newest connection is always accepted.
+//! If new connections had to wait, idle connections of a hostile client would keep out the kubelet's probes, and a
+//! failed probe restarts the process. Therefore the newest connection is always accepted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -13,7 +13,7 @@ pub(super) struct HeldBody<T> {
 }
 
 impl<T: Send + Unpin + 'static> HeldBody<T> {
-    /// `body`, which keeps `held`.
+    /// Wraps `body` so that it keeps `held`.
     pub(super) fn wrap(body: Body, held: T) -> Body {
         // A body without an end to wait for keeps nothing: hyper may never poll it.
         if body.is_end_stream() { body } else { Body::new(Self { body, held: Some(held) }) }

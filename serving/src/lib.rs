@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! client ──TCP──▶ thread ──▶ connection ──TLS, HTTP──▶ answers ──▶ access ──▶ routes/*.rs
-//!                              │                        (one request)  (who, and may they)
+//!                              │                        (one request)  (user, permission)
 //!                              └─▶ connection_limit
 //! ```
 //!

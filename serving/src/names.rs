@@ -24,8 +24,8 @@ const UID: &[u8] = &[0x2b, 6, 1, 4, 1, 0x83, 0xc2, 0x53, 2];
 const SET: u8 = 0x31;
 const OBJECT_IDENTIFIER: u8 = 6;
 
-/// Reads a subject: the content of the outer sequence of a `Name` (RFC 5280, 4.1.2.4), as webpki returns it. `None` if
-/// it is not one.
+/// Reads a subject: the content of the outer sequence of a `Name` (RFC 5280, 4.1.2.4), as webpki returns it. Returns
+/// `None` if it is malformed.
 pub(super) fn subject(name: &[u8]) -> Option<Subject> {
     let mut subject = Subject::default();
     let mut sets = name;

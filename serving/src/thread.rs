@@ -222,7 +222,7 @@ async fn reload(tls: &Tls, trust: &Trust) {
             ask_clients(tls, trust);
         }
         let error = certificates.err().or(authorities.err());
-        // Said once: files that are being replaced do not match for a moment, and broken ones stay broken.
+        // Logged once: files that are being replaced do not match for a moment, and invalid files stay invalid.
         if let Some(error) = error.as_ref().filter(|_| !failed) {
             tracing::warn!(error, "Cannot load certificates of the HTTPS port; keeping the current ones");
         }

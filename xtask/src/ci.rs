@@ -143,7 +143,7 @@ fn published() -> Result<Vec<Member>> {
         .collect()
 }
 
-/// How long each step took.
+/// The duration of each step.
 #[derive(Default)]
 struct Times {
     steps: Vec<(&'static str, Duration)>,

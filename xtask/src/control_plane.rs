@@ -4,7 +4,7 @@
 //! built. The binaries lie in `.control-plane/bin`, which git ignores and `cargo clean` leaves
 //! alone. Beside each lies a stamp, the content of everything that it was built from: a binary whose
 //! stamp matches is not built again, and a build that was stopped goes on from Go's own build cache.
-//! What `KUBEBUILDER_ASSETS` holds is used from there and not built.
+//! Binaries in `KUBEBUILDER_ASSETS` are used and not built.
 
 use std::ffi::OsString;
 use std::fs;
@@ -106,7 +106,7 @@ pub(crate) fn build() -> Result<()> {
     Ok(())
 }
 
-/// Where the binaries go, and where some of them may lie already.
+/// The folder of the binaries, and a folder that may have some of them already.
 struct Target {
     folder: PathBuf,
     assets: Option<PathBuf>,
@@ -221,7 +221,7 @@ pub(crate) fn path() -> Result<OsString> {
     std::env::join_paths(folders.chain(std::env::split_paths(&inherited))).context("a folder's name has a colon")
 }
 
-/// The folder of Kubernetes' source, downloaded where it is not there.
+/// The folder of Kubernetes' source, downloaded if it is missing.
 pub(crate) fn kubernetes_source() -> Result<PathBuf> {
     let kubernetes = MODULES.iter().find(|module| module.folder == "kubernetes");
     source_of(kubernetes.context("Kubernetes is not among the modules")?)
@@ -261,7 +261,7 @@ fn check_version(program: &Path, version: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whether a program that prints this has the version, with or without the leading `v`.
+/// Returns `true` if a program that prints this has the version, with or without the leading `v`.
 fn names_version(printed: &str, version: &str) -> bool {
     let number = |word: &str| word.trim_start_matches('v').to_owned();
     printed.split_whitespace().any(|word| number(word) == number(version))
@@ -271,7 +271,7 @@ fn put(from: &Path, to: &Path) -> Result<()> {
     fs::rename(from, to).with_context(|| format!("cannot move {} to {}", from.display(), to.display()))
 }
 
-/// What a module's binaries are built from.
+/// The source of a module's binaries.
 struct Source {
     folder: PathBuf,
     version: String,

@@ -68,7 +68,7 @@ pub(crate) fn serve() -> Result<()> {
     harness("serve", &[])
 }
 
-/// The hosts of the examples: those of their own have no built-in controllers, so each is a build of its own.
+/// Builds the hosts of the examples. Hosts without and with built-in controllers need separate builds.
 fn example_hosts() -> Result<()> {
     let package = "--package=kcm-example-hello-host";
     step::run(&mut step::cargo(["build", package, "--package=kcm-example-website", "--bins"]))?;

@@ -10,7 +10,7 @@ use crate::step::{cargo, output, root, run, target};
 
 const TARGETS: [&str; 4] = ["duration", "flags", "file", "gates"];
 
-/// What cargo-fuzz instruments with, without a sanitizer: those need a nightly compiler, and there is no unsafe code.
+/// The flags of cargo-fuzz without a sanitizer: sanitizers need a nightly compiler, and there is no unsafe code.
 const INSTRUMENTED: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares";

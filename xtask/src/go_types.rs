@@ -1,5 +1,5 @@
 //! Properties of API fields that OpenAPI lacks: how an empty field is encoded, the name of its Go type in decoding errors,
-//! and its protobuf number. They are read from the Go types, whose modules lie beside that of Kubernetes.
+//! and its protobuf number. They are read from the Go types, whose modules lie beside the module of Kubernetes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ pub(crate) struct Mark {
     pub(crate) empty: &'static str,
     /// Its type, as Go prints it; without a leading pointer.
     pub(crate) go: String,
-    /// Its number in protobuf, after those of the embedded structs; empty where it is not in protobuf.
+    /// Its number in protobuf, after the numbers of the embedded structs; empty if it is not in protobuf.
     pub(crate) number: String,
 }
 
@@ -85,7 +85,7 @@ fn folder(kubernetes: &Path, package: &str) -> Result<PathBuf> {
     bail!("the module of {package} is not known")
 }
 
-/// A struct in another one, whose fields are those of the one around it.
+/// A struct in another struct, which includes its fields.
 struct Embedded {
     outer: String,
     inner: String,
@@ -93,13 +93,13 @@ struct Embedded {
     number: String,
 }
 
-/// The number of a field in protobuf, empty where it has none.
+/// The number of a field in protobuf, empty if it has none.
 fn number(line: &str) -> String {
     let tag = line.split_once("protobuf:\"").and_then(|(_, tag)| tag.split(',').nth(1));
     tag.unwrap_or_default().to_owned()
 }
 
-/// Reads the structs of a file; fields of embedded structs are those of the struct around them.
+/// Reads the structs of a file; fields of embedded structs belong to the struct around them.
 fn read(package: &str, text: &str, marks: &mut Marks, embedded: &mut Vec<Embedded>) {
     let mut current: Option<String> = None;
     for line in text.lines() {

@@ -41,9 +41,9 @@ pub(crate) fn write(recordings: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Each function once, where the first recording that has it stands: what every manager executes stays apart from what
-/// only some controllers do, if the first recording is of an idle manager. Within a recording, what is of one controller
-/// stands together, and behind what is of none.
+/// Returns each function once, at the place of the first recording that has it: the functions of every manager stay
+/// apart from the functions of some controllers, if the first recording is of an idle manager. Within a recording, the
+/// functions of no controller come first, then each controller's.
 fn in_order(executed_by: Vec<BTreeSet<String>>) -> Vec<String> {
     let mut listed = HashSet::new();
     let by_controller = |functions: BTreeSet<String>| {
@@ -72,8 +72,8 @@ fn identifier(path: &str) -> Option<(&str, &str)> {
 
 /// The functions of the manager that a recording of callgrind names, as patterns of the linker.
 ///
-/// A function or object file is named where its number occurs first, in a definition (`fn=`, `ob=`) or a call (`cfn=`,
-/// `cob=`); later only the number stands there.
+/// A function or object file is named at the first occurrence of its number, in a definition (`fn=`, `ob=`) or a call
+/// (`cfn=`, `cob=`); later only the number stands there.
 fn executed(recording: &str) -> BTreeSet<String> {
     let mut names: HashMap<(&str, &str), &str> = HashMap::new();
     let mut of_manager = false;
@@ -107,7 +107,7 @@ fn function(name: &str) -> Option<String> {
 }
 
 /// A mangled name without what changes when a dependency or the compiler does: the hashes of crates.
-/// The grammar is that of the mangling `v0` (RFC 2603), in which a crate is `Cs<hash>_<length><name>`.
+/// The grammar is the mangling `v0` (RFC 2603), in which a crate is `Cs<hash>_<length><name>`.
 fn pattern(name: &str) -> String {
     let Some(path) = name.strip_prefix("_R") else { return name.to_owned() };
     // The linker may split a function; what follows the dot is its choice.

@@ -18,7 +18,7 @@ const OWN_FLAGS: &str = "config/tests/data/own-flags.tsv";
 const GATES: &str = "config/tests/data/feature-gates.tsv";
 const CONTROLLERS: &str = "controller-manager/tests/data/controllers.tsv";
 
-/// Builds upstream's binary where it is missing, and compares.
+/// Builds upstream's binary if it is missing, and compares.
 pub(crate) fn run() -> Result<()> {
     control_plane::build()?;
     let help = step::output(Command::new(control_plane::program("kube-controller-manager")?).arg("--help"))?;
@@ -61,7 +61,7 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// What is compared of each name.
+/// The compared text of each name.
 type Lines = BTreeMap<String, String>;
 
 fn read(table: &str) -> Result<String> {
@@ -92,7 +92,7 @@ struct Flag {
 }
 
 impl Flag {
-    /// The default at the end of the usage; the help leaves out that of a zero value.
+    /// The default at the end of the usage; the help omits a zero value.
     fn default(&self) -> &str {
         let default = self.usage.rsplit_once("(default ").and_then(|(_, rest)| rest.strip_suffix(')'));
         default.unwrap_or_default().trim_matches('"')

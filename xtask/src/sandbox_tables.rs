@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{control_plane, go_types, step};
 
-/// Types that only requests and responses use, beside those of the served kinds.
+/// Types that only requests and responses use, beside the types of the served kinds.
 const MORE_ROOTS: [&str; 8] = [
     "io.k8s.api.autoscaling.v1.Scale",
     "io.k8s.api.policy.v1.Eviction",
@@ -204,7 +204,8 @@ fn schema_text(schemas: &BTreeMap<String, Value>, known: &go_types::Marks) -> Re
     Ok(out)
 }
 
-/// Whether the Go type follows from the table's type. Go does not name the type of a value that decodes itself.
+/// Returns `true` if the Go type follows from the table's type. Go does not name the type of a value that decodes
+/// itself.
 fn is_implied(of: &str, go: &str) -> bool {
     let inner = |open: char, close: char| of.strip_prefix(open).and_then(|rest| rest.strip_suffix(close));
     if let (Some(item), Some(go)) = (inner('[', ']'), go.strip_prefix("[]")) {
@@ -241,7 +242,7 @@ fn scalar(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether a value of the type can be empty without being an empty list or map.
+/// Returns `true` if a value of the type can be empty without being an empty list or map.
 fn is_scalar(schema: &Value) -> bool {
     type_of(schema).is_ok_and(|of| !of.contains('.') && !of.starts_with(['[', '{']))
 }

@@ -64,7 +64,7 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-/// The command as one would type it, with the folder it runs in where that is not the root.
+/// Returns the command as typed in a shell, with its folder if that is not the root.
 fn line(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let program = program.file_name().unwrap_or(program.as_os_str());

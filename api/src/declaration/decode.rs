@@ -17,7 +17,7 @@ pub fn walk<'de, S: Slots, D: Deserializer<'de>>(message: &'static Message, obje
     Ok(slots)
 }
 
-/// Reads a value into its slot; `null` leaves it empty, as Go reads it.
+/// Reads a value into its slot; `null` leaves it empty, as in Go.
 pub fn put<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     slot: &mut Option<T>,
     name: &'static str,

@@ -16,7 +16,7 @@
 ///             /// `spec.image`.
 ///             pub image: String = "image";
 ///             let replicas: Option<i32> = "replicas";
-///             /// `spec.replicas`, 1 if it is absent.
+///             /// `spec.replicas`, 1 where it is absent.
 ///             pub replicas: i32 = replicas.unwrap_or(1);
 ///         }
 ///         "status" {

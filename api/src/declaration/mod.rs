@@ -11,7 +11,7 @@ use crate::protobuf::{Kind, Message};
 
 /// A type that is declared with [`view!`](crate::view!) or [`message!`](crate::message!).
 pub trait Declared {
-    /// Its fields, as JSON and protobuf have them.
+    /// Fields of the message, for JSON and protobuf.
     const MESSAGE: &'static Message;
 }
 

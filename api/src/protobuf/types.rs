@@ -1,4 +1,4 @@
-//! How the types of fields are encoded.
+//! Encoding of the types of fields.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::version::ResourceVersion;
 /// `Option` is for pointers of the Go types. Go always writes a string, number or boolean that is not a pointer, and it
 /// is read as `Some` even if it is empty.
 pub trait ProtobufType {
-    /// How a field of this type is encoded.
+    /// Encoding of a field of this type.
     const KIND: Kind;
 }
 

@@ -127,7 +127,7 @@ impl<'de> Input<'de> {
         Ok(Some((tag.field, value)))
     }
 
-    /// The next tag, if it is that one.
+    /// Reads the next tag if it equals `expected`.
     pub(super) fn tag_again(&mut self, expected: Tag) -> Result<bool, Malformed> {
         let mut ahead = *self;
         let is_that = ahead.tag()? == Some(expected);
@@ -175,8 +175,8 @@ impl<'de> Input<'de> {
 
     /// The string of a field.
     ///
-    /// API servers accept bytes that are not UTF-8 in protobuf, and serve them as JSON with U+FFFD in their place. So
-    /// does this: otherwise a client could create an object that controllers cannot decode.
+    /// API servers accept bytes that are not UTF-8 in protobuf, and serve them as JSON with U+FFFD in their place. This
+    /// does the same: otherwise a client could create an object that controllers cannot decode.
     pub(super) fn text(&mut self, tag: Tag) -> Result<Cow<'de, str>, Malformed> {
         Ok(String::from_utf8_lossy(self.bytes(tag)?))
     }

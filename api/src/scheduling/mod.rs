@@ -1,7 +1,7 @@
 //! Which nodes a pod may run on: node selector, required node affinity, taints and tolerations.
 //!
-//! The rules of kube-scheduler that controllers repeat: a daemon set places its pods with them, and a taint evicts the pods
-//! that do not tolerate it.
+//! The rules of kube-scheduler that controllers repeat: the `DaemonSet` controller places pods with them, and the taint
+//! controller evicts pods with them.
 //!
 //! # Upstream
 //! `k8s.io/component-helpers/scheduling/corev1`.

@@ -95,7 +95,7 @@ crate::message! {
     }
 }
 
-/// The quality of service of a pod, as its status names it.
+/// The quality of service of a pod, from its status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[non_exhaustive]
 pub enum QosClass {
@@ -184,7 +184,7 @@ impl Affinity {
     }
 }
 
-/// The resources that a status tells may not be reached by a resize.
+/// Returns `true` if the status says that a resize of the pod is infeasible.
 ///
 /// # Upstream
 /// `resourcehelper.IsPodResizeInfeasible`: the first condition of the type counts.

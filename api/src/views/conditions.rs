@@ -48,7 +48,8 @@ impl RawCondition<'_> {
         self.reason.as_deref().unwrap_or_default()
     }
 
-    /// When the status last changed. An invalid time must not hide the object: it counts as unset.
+    /// Returns the time at which the status last changed. An invalid time counts as unset, so that it does not hide the
+    /// object.
     pub(super) fn since(&self) -> Option<Timestamp> {
         self.last_transition_time.as_deref().and_then(|time| time.parse().ok())
     }

@@ -1,15 +1,15 @@
-//! The view of a ControllerRevision.
+//! The view of a `ControllerRevision`.
 
 use serde_json::value::RawValue;
 
 use crate::documented::Documented;
 use crate::resource::Resource;
 
-/// A ControllerRevision with its JSON. The controller updates its number, and copies its data into pods.
+/// A `ControllerRevision` with its JSON. The controller updates its number, and copies its data into pods.
 pub type ControllerRevision = Documented<ControllerRevisionView>;
 
 crate::view! {
-    /// Fields of a ControllerRevision that decisions read, without its data.
+    /// Fields of a `ControllerRevision` that decisions read, without its data.
     pub struct ControllerRevisionView {
         resource: Resource::namespaced("apps", "v1", "controllerrevisions", "ControllerRevision");
 

@@ -1,4 +1,4 @@
-//! The view of a CronJob.
+//! The view of a `CronJob`.
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -9,11 +9,11 @@ use crate::key::Uid;
 use crate::protobuf::{Kind, ProtobufType};
 use crate::resource::Resource;
 
-/// A CronJob with its JSON. The controller updates its status and copies its template into Jobs.
+/// A `CronJob` with its JSON. The controller updates its status and copies its template into Jobs.
 pub type CronJob = Documented<CronJobView>;
 
 crate::view! {
-    /// Fields of a CronJob that decisions read.
+    /// Fields of a `CronJob` that decisions read.
     pub struct CronJobView {
         resource: Resource::namespaced("batch", "v1", "cronjobs", "CronJob");
 
@@ -33,7 +33,7 @@ crate::view! {
             /// `spec.failedJobsHistoryLimit`, `None` if it is absent.
             pub failed_jobs_history_limit: Option<i32> = "failedJobsHistoryLimit" @ 7;
         }
-        /// Status of the CronJob, from `status`.
+        /// Status of the `CronJob`, from `status`.
         pub status: CronJobStatus = "status" @ 3;
     }
 }

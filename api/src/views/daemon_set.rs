@@ -1,4 +1,4 @@
-//! The view of a DaemonSet.
+//! The view of a `DaemonSet`.
 
 use serde::Deserialize;
 
@@ -12,11 +12,11 @@ use crate::resource::Resource;
 use crate::scheduling::{NodeSelector, RequiredNodeAffinity, Toleration};
 use crate::selector::{InvalidSelector, LabelSelector, Selector};
 
-/// A DaemonSet with its JSON. The controller updates its status and copies its template into pods and revisions.
+/// A `DaemonSet` with its JSON. The controller updates its status and copies its template into pods and revisions.
 pub type DaemonSet = Documented<DaemonSetView>;
 
 crate::view! {
-    /// Fields of a DaemonSet that decisions read.
+    /// Fields of a `DaemonSet` that decisions read.
     pub struct DaemonSetView {
         resource: Resource::namespaced("apps", "v1", "daemonsets", "DaemonSet");
         annotations: [
@@ -57,7 +57,7 @@ crate::view! {
             /// `spec.revisionHistoryLimit`, 10 if it is absent.
             pub revision_history_limit: i32 = revision_history_limit.unwrap_or(10);
         }
-        /// Status of the DaemonSet, from `status`.
+        /// Status of the `DaemonSet`, from `status`.
         pub status: DaemonSetStatus = "status" @ 3;
     }
 }
@@ -73,7 +73,7 @@ pub enum DaemonSetUpdateStrategy {
         /// Number of nodes that may have an old and a new pod; `None` if it is not set.
         max_surge: Option<IntOrPercent>,
     },
-    /// When somebody deletes them.
+    /// After a user has deleted them.
     OnDelete,
     /// Any other string, empty if none is set. The API server sets a default, so no stored object has this.
     Other(InternedStr),

@@ -12,7 +12,7 @@ use crate::protobuf::{Field, Kind, ProtobufType};
 use crate::resource::Resource;
 use crate::selector::{InvalidSelector, LabelSelector, Selector};
 
-/// A Deployment with its JSON. The controller updates the whole object and copies its pod template into ReplicaSets.
+/// A Deployment with its JSON. The controller updates the whole object and copies its pod template into `ReplicaSets`.
 pub type Deployment = Documented<DeploymentView>;
 
 crate::view! {

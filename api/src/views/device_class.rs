@@ -1,4 +1,4 @@
-//! The view of a DeviceClass.
+//! The view of a `DeviceClass`.
 
 use crate::intern::InternedStr;
 use crate::resource::Resource;

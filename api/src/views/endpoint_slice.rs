@@ -1,4 +1,4 @@
-//! The view of an EndpointSlice.
+//! The view of an `EndpointSlice`.
 
 use serde::Deserialize;
 
@@ -6,12 +6,12 @@ use crate::documented::Documented;
 use crate::protobuf::{Kind, ProtobufType};
 use crate::resource::Resource;
 
-/// An EndpointSlice with its JSON. The controller updates the whole object; endpoints and ports are read from the JSON
-/// to compare them.
+/// An `EndpointSlice` with its JSON. The controller updates the whole object, and reads endpoints and ports from the
+/// JSON to compare them.
 pub type EndpointSlice = Documented<EndpointSliceView>;
 
 crate::view! {
-    /// Fields of an EndpointSlice that event mapping reads.
+    /// Fields of an `EndpointSlice` that event mapping reads.
     pub struct EndpointSliceView {
         resource: Resource::namespaced("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice");
 

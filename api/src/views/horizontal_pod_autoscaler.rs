@@ -1,10 +1,10 @@
-//! The view of a HorizontalPodAutoscaler.
+//! The view of a `HorizontalPodAutoscaler`.
 
 use crate::documented::Documented;
 use crate::intern::InternedStr;
 use crate::resource::Resource;
 
-/// A HorizontalPodAutoscaler with its JSON. The controller updates its status.
+/// A `HorizontalPodAutoscaler` with its JSON. The controller updates its status.
 pub type HorizontalPodAutoscaler = Documented<HorizontalPodAutoscalerView>;
 
 crate::view! {

@@ -144,9 +144,9 @@ impl ProtobufType for CompletionMode {
 /// Time at which a Job replaces a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum PodReplacementPolicy {
-    /// When it has failed.
+    /// After it has failed.
     Failed,
-    /// If it is terminating or failed. This is the default.
+    /// As soon as it is terminating or failed. This is the default.
     #[default]
     #[serde(other)]
     TerminatingOrFailed,
@@ -159,7 +159,7 @@ impl ProtobufType for PodReplacementPolicy {
 crate::message! {
     /// A rule of a success policy.
     pub struct SuccessPolicyRule {
-        /// `succeededIndexes`: the indexes that count, as `0,2-5`.
+        /// `succeededIndexes`: the indexes that count, such as `0,2-5`.
         pub succeeded_indexes: Option<Box<str>> = "succeededIndexes" @ 1;
         /// `succeededCount`: number of indexes that must succeed.
         pub succeeded_count: Option<i32> = "succeededCount" @ 2;
@@ -181,7 +181,7 @@ crate::message! {
         pub succeeded: i32 = "succeeded" @ 5;
         /// Number of pods that failed.
         pub failed: i32 = "failed" @ 6;
-        /// The indexes that succeeded, as `0,2-5`.
+        /// The indexes that succeeded, such as `0,2-5`.
         pub completed_indexes: Box<str> = "completedIndexes" @ 7;
         /// The finished pods that are not yet counted.
         pub uncounted: UncountedTerminatedPods = "uncountedTerminatedPods" @ 8;

@@ -1,4 +1,4 @@
-//! The view of a PersistentVolumeClaim.
+//! The view of a `PersistentVolumeClaim`.
 
 use crate::intern::InternedStr;
 use crate::resource::Resource;

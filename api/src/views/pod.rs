@@ -55,7 +55,7 @@ pub enum Readiness {
     NotReady,
     /// Ready since a time, which may be missing.
     Ready {
-        /// When the condition last became true.
+        /// Time at which the condition last became true.
         since: Option<Timestamp>,
     },
 }

@@ -1,4 +1,4 @@
-//! The view of a PodDisruptionBudget.
+//! The view of a `PodDisruptionBudget`.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use crate::protobuf::{Field, Kind};
 use crate::resource::Resource;
 use crate::selector::{InvalidSelector, LabelSelector, Selector};
 
-/// A PodDisruptionBudget with its JSON. The controller updates its status.
+/// A `PodDisruptionBudget` with its JSON. The controller updates its status.
 pub type PodDisruptionBudget = Documented<PodDisruptionBudgetView>;
 
 crate::view! {
-    /// Fields of a PodDisruptionBudget that decisions read.
+    /// Fields of a `PodDisruptionBudget` that decisions read.
     pub struct PodDisruptionBudgetView {
         resource: Resource::namespaced("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget");
 
@@ -29,7 +29,7 @@ crate::view! {
             /// `spec.maxUnavailable`, `None` if it is absent.
             pub max_unavailable: Option<IntOrPercent> = "maxUnavailable" @ 3;
         }
-        /// Status of the PodDisruptionBudget, from `status`.
+        /// Status of the `PodDisruptionBudget`, from `status`.
         pub status: PodDisruptionBudgetStatus = "status" @ 3;
     }
 }

@@ -162,7 +162,7 @@ crate::message! {
 }
 
 crate::message! {
-    /// The node for which a DaemonSet's pod was created, until the pod is scheduled.
+    /// The node for which a `DaemonSet`'s pod was created, until the pod is scheduled.
     pub struct PodTargetNode {
         "spec" @ 2 {
             let node_name: InternedStr = "nodeName" @ 10;

@@ -1,4 +1,4 @@
-//! The view of a ReplicaSet.
+//! The view of a `ReplicaSet`.
 
 use crate::condition::Condition;
 use crate::documented::Documented;
@@ -7,11 +7,11 @@ use crate::protobuf::{Field, Kind};
 use crate::resource::Resource;
 use crate::selector::{InvalidSelector, LabelSelector, Selector};
 
-/// A ReplicaSet with its JSON. The controller updates its status and copies its template into pods.
+/// A `ReplicaSet` with its JSON. The controller updates its status and copies its template into pods.
 pub type ReplicaSet = Documented<ReplicaSetView>;
 
 crate::view! {
-    /// Fields of a ReplicaSet that decisions read.
+    /// Fields of a `ReplicaSet` that decisions read.
     pub struct ReplicaSetView {
         resource: Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet");
         annotations: [
@@ -37,7 +37,7 @@ crate::view! {
                 }
             }
         }
-        /// Status of the ReplicaSet, from `status`.
+        /// Status of the `ReplicaSet`, from `status`.
         pub status: ReplicaSetStatus = "status" @ 3;
     }
 }
@@ -45,7 +45,7 @@ crate::view! {
 crate::message! {
     /// The status of a replica set.
     pub struct ReplicaSetStatus {
-        /// Number of pods of the ReplicaSet.
+        /// Number of pods of the `ReplicaSet`.
         pub replicas: i32 = "replicas" @ 1;
         /// Number of pods that have all labels of the template.
         pub fully_labeled_replicas: i32 = "fullyLabeledReplicas" @ 2;

@@ -1,4 +1,4 @@
-//! The view of a ReplicationController.
+//! The view of a `ReplicationController`.
 
 use super::ReplicaSetStatus;
 use super::replica_set::CONDITION;
@@ -9,11 +9,11 @@ use crate::protobuf::Kind;
 use crate::resource::Resource;
 use crate::selector::{InvalidSelector, Selector};
 
-/// A ReplicationController with its JSON. The controller updates its status and copies its template into pods.
+/// A `ReplicationController` with its JSON. The controller updates its status and copies its template into pods.
 pub type ReplicationController = Documented<ReplicationControllerView>;
 
 crate::view! {
-    /// Fields of a ReplicationController that decisions read.
+    /// Fields of a `ReplicationController` that decisions read.
     pub struct ReplicationControllerView {
         resource: Resource::namespaced("", "v1", "replicationcontrollers", "ReplicationController");
 

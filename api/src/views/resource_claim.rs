@@ -1,4 +1,4 @@
-//! The view of a ResourceClaim.
+//! The view of a `ResourceClaim`.
 
 use std::collections::BTreeMap;
 

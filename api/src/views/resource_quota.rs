@@ -1,4 +1,4 @@
-//! The view of a ResourceQuota.
+//! The view of a `ResourceQuota`.
 
 use serde::Deserialize;
 
@@ -8,11 +8,11 @@ use crate::protobuf::{Kind, ProtobufType};
 use crate::resource::Resource;
 use crate::resource_list::ResourceList;
 
-/// A ResourceQuota with its JSON. The controller updates its status.
+/// A `ResourceQuota` with its JSON. The controller updates its status.
 pub type ResourceQuota = Documented<ResourceQuotaView>;
 
 crate::view! {
-    /// Fields of a ResourceQuota that decisions read.
+    /// Fields of a `ResourceQuota` that decisions read.
     pub struct ResourceQuotaView {
         resource: Resource::namespaced("", "v1", "resourcequotas", "ResourceQuota");
 

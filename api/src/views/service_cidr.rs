@@ -1,4 +1,4 @@
-//! The view of a ServiceCIDR.
+//! The view of a `ServiceCIDR`.
 
 use super::pod_disruption_budget::CONDITION;
 use crate::condition::Condition;
@@ -6,7 +6,7 @@ use crate::protobuf::Kind;
 use crate::resource::Resource;
 
 crate::view! {
-    /// A ServiceCIDR without its JSON.
+    /// A `ServiceCIDR` without its JSON.
     pub struct ServiceCidr {
         resource: Resource::cluster_scoped("networking.k8s.io", "v1", "servicecidrs", "ServiceCIDR");
 

@@ -1,4 +1,4 @@
-//! The view of a StatefulSet.
+//! The view of a `StatefulSet`.
 
 use serde::Deserialize;
 
@@ -10,11 +10,11 @@ use crate::protobuf::{Kind, ProtobufType};
 use crate::resource::Resource;
 use crate::selector::{InvalidSelector, LabelSelector, Selector};
 
-/// A StatefulSet with its JSON. The controller updates its status and copies its templates into pods and claims.
+/// A `StatefulSet` with its JSON. The controller updates its status and copies its templates into pods and claims.
 pub type StatefulSet = Documented<StatefulSetView>;
 
 crate::view! {
-    /// Fields of a StatefulSet that decisions read.
+    /// Fields of a `StatefulSet` that decisions read.
     pub struct StatefulSetView {
         resource: Resource::namespaced("apps", "v1", "statefulsets", "StatefulSet");
 
@@ -54,7 +54,7 @@ crate::view! {
                 pub start_ordinal: i32 = "start" @ 1;
             }
         }
-        /// Status of the StatefulSet, from `status`.
+        /// Status of the `StatefulSet`, from `status`.
         pub status: StatefulSetStatus = "status" @ 3;
     }
 }
@@ -72,7 +72,7 @@ crate::message! {
 pub enum PodManagementPolicy {
     /// Pods are created and deleted all at once.
     Parallel,
-    /// One after the other, each when those before it are available. Also any other string.
+    /// One after the other, each after all pods before it are available. Unknown values mean the same.
     #[default]
     #[serde(other)]
     OrderedReady,
@@ -82,12 +82,12 @@ impl ProtobufType for PodManagementPolicy {
     const KIND: Kind = Kind::Text;
 }
 
-/// Treatment of a claim after the StatefulSet or the pod is deleted.
+/// Treatment of a claim after the `StatefulSet` or the pod is deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize)]
 pub enum ClaimRetention {
     /// The claim is deleted.
     Delete,
-    /// It stays. Also any other string.
+    /// The claim is kept. Unknown values mean the same.
     #[default]
     #[serde(other)]
     Retain,
@@ -101,14 +101,15 @@ impl ProtobufType for ClaimRetention {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(from = "RawStrategy")]
 pub enum StatefulSetUpdateStrategy {
-    /// From the highest ordinal down, each when those before it are available. Also any other string than `OnDelete`.
+    /// From the highest ordinal down, each after all pods before it are available. Any value but `OnDelete` means the
+    /// same.
     RollingUpdate {
         /// Pods with lower ordinals keep the current template. `None` if it is not set; the API server sets a default.
         partition: Option<i32>,
         /// Number of pods that may be unavailable during a rollout.
         max_unavailable: Option<IntOrPercent>,
     },
-    /// When a person deletes them.
+    /// After a user has deleted them.
     OnDelete,
 }
 
@@ -143,7 +144,7 @@ crate::message! {
     pub struct StatefulSetStatus {
         /// The generation that this status was computed from.
         pub observed_generation: i64 = "observedGeneration" @ 1;
-        /// Number of pods of the StatefulSet.
+        /// Number of pods of the `StatefulSet`.
         pub replicas: i32 = "replicas" @ 2;
         /// Number of pods that run and are ready.
         pub ready_replicas: i32 = "readyReplicas" @ 3;

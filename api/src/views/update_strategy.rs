@@ -4,7 +4,7 @@ use crate::int_or_percent::IntOrPercent;
 use crate::intern::InternedStr;
 
 crate::message! {
-    /// How a workload replaces its pods, as its object says it.
+    /// Replacement of a workload's pods, in the form of its object.
     pub(super) struct RawUpdateStrategy {
         pub(super) type_: InternedStr = "type" @ 1;
         "rollingUpdate" @ 2 {

@@ -1,7 +1,7 @@
 //! The settings of controllers that upstream has and this project does not have yet, a file for each area.
 //!
-//! They are read, checked and shown like all others, so that the command line of any manifest is accepted. Each row says
-//! that it is without effect. When a controller is built, its rows move into its folder and lose that mark.
+//! They are read, checked and shown like all others, so that the command line of any manifest is accepted. Each row
+//! says that it has no effect. When a controller is built, its rows move into its folder and take effect.
 
 /// The help of a worker count, for the objects that the workers reconcile.
 macro_rules! workers {

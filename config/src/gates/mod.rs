@@ -12,7 +12,7 @@ use crate::gate::{Gate, GateStage};
 pub use upstream::{UpstreamGate, upstream};
 pub(crate) use versions::Versions;
 
-/// Counts `status.terminatingReplicas` of ReplicaSets and Deployments.
+/// Counts `status.terminatingReplicas` of `ReplicaSets` and Deployments.
 pub const DEPLOYMENT_REPLICA_SET_TERMINATING_REPLICAS: Gate =
     Gate { name: "DeploymentReplicaSetTerminatingReplicas", default: true, stage: GateStage::Beta, locked: false };
 
@@ -83,7 +83,7 @@ pub const LOGARITHMIC_SCALE_DOWN: Gate =
 pub const SIDECAR_CONTAINERS: Gate =
     Gate { name: "SidecarContainers", default: true, stage: GateStage::Ga, locked: true };
 
-/// Skips syncs of DaemonSets for which the caches are too old. Keys wait for their own writes in any case.
+/// Skips syncs of `DaemonSets` for which the caches are too old. Keys wait for their own writes in any case.
 pub const STALE_CONTROLLER_CONSISTENCY_DAEMON_SET: Gate =
     Gate { name: "StaleControllerConsistencyDaemonSet", default: true, stage: GateStage::Beta, locked: false };
 
@@ -119,7 +119,7 @@ pub const TAINT_TOLERATION_COMPARISON_OPERATORS: Gate =
 pub const VOLUME_ATTRIBUTES_CLASS: Gate =
     Gate { name: "VolumeAttributesClass", default: true, stage: GateStage::Ga, locked: true };
 
-/// Lets a rollout of a StatefulSet replace `maxUnavailable` pods at once.
+/// Lets a rollout of a `StatefulSet` replace `maxUnavailable` pods at once.
 pub const MAX_UNAVAILABLE_STATEFUL_SET: Gate =
     Gate { name: "MaxUnavailableStatefulSet", default: false, stage: GateStage::Beta, locked: false };
 

@@ -8,7 +8,7 @@ pub(super) const CURRENT: u16 = 36;
 /// The oldest that can be emulated.
 const OLDEST: u16 = 33;
 
-/// The versions of Kubernetes that a program behaves as, and stays compatible with.
+/// The Kubernetes versions that a program emulates, and stays compatible with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Versions {
     emulated: u16,

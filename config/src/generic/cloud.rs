@@ -65,7 +65,7 @@ pub(super) const ROWS: &[Row] = &[
         .help("Run each controller with its own service account."),
 ];
 
-/// Built-in cloud providers left upstream with 1.31 (KEP-2395), and their allocator with them.
+/// Upstream removed built-in cloud providers and their allocator with 1.31 (KEP-2395).
 fn allocator(value: &Value) -> Result<(), String> {
     checks::one_of(value, &["RangeAllocator", ""])
 }

@@ -1,4 +1,4 @@
-//! The spellings of values in flags and variables, as pflag reads them.
+//! Spellings of values in flags and variables, as in pflag.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -51,7 +51,7 @@ pub(super) fn parse_int32s(text: &str) -> Option<Vec<i32>> {
     text.split(',').map(|item| i32::try_from(parse_int(item)?).ok()).collect()
 }
 
-/// An address; nothing at all is every address, as upstream documents it for `--bind-address`.
+/// Parses an address. Empty text means every address, as upstream documents it for `--bind-address`.
 pub(super) fn parse_ip(text: &str) -> Option<IpAddr> {
     match text.trim() {
         "" => Some(Ipv4Addr::UNSPECIFIED.into()),

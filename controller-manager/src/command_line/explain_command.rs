@@ -78,7 +78,7 @@ struct Target {
     name: String,
 }
 
-/// How the manager's port is reached.
+/// The manager's HTTPS port, and the way to reach it.
 struct Port {
     server: String,
     kubeconfig: Option<String>,
@@ -87,7 +87,7 @@ struct Port {
     skips_verification: bool,
 }
 
-/// Why there is no explanation.
+/// An error that prevents an explanation.
 #[derive(Debug, thiserror::Error)]
 enum ExplainError {
     #[error("--server is {0:?}, expected the address of the manager's port, such as https://127.0.0.1:10257")]

@@ -170,7 +170,7 @@ struct TokenSource {
     clock: Arc<dyn Clock>,
     /// Held while a token is requested, so that one request serves all that wait for it.
     token: tokio::sync::Mutex<Option<Token>>,
-    /// Present while there is no token, as the last round of requests failed.
+    /// `Some` while there is no token because the last round of requests failed.
     refusal: Mutex<Option<Refusal>>,
 }
 

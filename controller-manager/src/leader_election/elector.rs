@@ -1,4 +1,4 @@
-//! The rules of leader election: which request comes next, who leads, and until when the leader may write. Pure.
+//! The rules of leader election: the next request, the leader, and the time until which it may write. Pure.
 //!
 //! ```text
 //!                      free or expired: update                 renewed within renew_deadline
@@ -8,10 +8,10 @@
 //! ```
 //!
 //! # Guarantees
-//! - A candidate takes a lease only if it is free, or if its record has not changed for the record's own duration by the
-//!   candidate's own clock. Times of other machines are never compared.
-//! - [`writes_until`](Elector::writes_until) lies before the earliest time at which another candidate can take the lease, for
-//!   clocks whose rates differ by less than [`CLOCK_TOLERANCE`].
+//! - A candidate takes a lease only if it is free, or if its record has not changed for the record's own duration by
+//!   the candidate's own clock. Times of other machines are never compared.
+//! - [`writes_until`](Elector::writes_until) lies before the earliest time at which another candidate can take the
+//!   lease, for clocks whose rates differ by less than [`CLOCK_TOLERANCE`].
 //! - Every write of the lease carries the version that it is based on, so that a late write cannot undo a later one.
 //!
 //! # Upstream
@@ -43,9 +43,9 @@ pub(crate) struct LeaseRecord {
     pub(crate) holder: String,
     /// Time for which the record is valid after its last change.
     pub(crate) duration: Duration,
-    /// When the holder acquired the lease.
+    /// Time at which the holder acquired the lease.
     pub(crate) acquired_at: Timestamp,
-    /// When the holder renewed the lease last.
+    /// Time at which the holder last renewed the lease.
     pub(crate) renewed_at: Timestamp,
     /// Number of changes of the holder.
     pub(crate) transitions: i32,
@@ -91,7 +91,7 @@ pub(crate) enum Request {
 pub(crate) enum LeaseResponse {
     /// The lease, as it was read or written.
     Lease(Lease),
-    /// There is no lease.
+    /// The lease does not exist.
     NotFound,
     /// The request failed, or its response was lost.
     Failed,
@@ -113,7 +113,7 @@ pub(crate) struct Elector {
     timing: Timing,
     /// The last known lease, and the time at which this process first saw its version.
     observed: Option<(Lease, Instant)>,
-    /// When the last successful write of the lease was sent, while this participant leads.
+    /// Time at which the last successful write of the lease was sent, while this participant leads.
     renewed: Option<Instant>,
     stage: Stage,
 }
@@ -121,11 +121,11 @@ pub(crate) struct Elector {
 /// The progress of one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// A leader writes with the last version; others read.
+    /// A leader writes with the last version; other participants read.
     Begin,
     /// The lease must be read before it is written.
     Read,
-    /// There is no lease.
+    /// The lease does not exist.
     Create,
     /// The lease was read, or a watch showed that it is free: it may be taken or renewed.
     Write,
@@ -165,7 +165,7 @@ impl Elector {
         Some(self.renewed? + duration.saturating_sub(duration / CLOCK_TOLERANCE))
     }
 
-    /// When the last successful renewal was sent, while this participant leads.
+    /// Returns the time at which the last successful renewal was sent, while this participant leads.
     #[must_use]
     pub(crate) fn renewed_at(&self) -> Option<Instant> {
         self.renewed

@@ -1,10 +1,10 @@
-//! Why a manager under leader election ended.
+//! Reasons for the end of a manager under leader election.
 
 use kcm_framework::ManagerError;
 
 use super::thread::LeaseThreadError;
 
-/// Why a manager under leader election ended, other than on request.
+/// Reason for the end of a manager under leader election, other than a request.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Ended {
     /// The manager could not start.

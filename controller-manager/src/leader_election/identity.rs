@@ -7,7 +7,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 /// Returns the host name and a random UUID, joined by an underscore. No two processes ever have the same identity.
 ///
 /// # Errors
-/// Where the operating system gives no random numbers.
+/// If the operating system gives no random numbers.
 ///
 /// # Upstream
 /// `Run` in `cmd/kube-controller-manager/app`.

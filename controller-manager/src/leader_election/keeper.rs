@@ -18,8 +18,8 @@ use super::report::Report;
 /// The task that keeps the lease.
 ///
 /// # Guarantees
-/// The [`Leadership`] that it publishes says so before another manager can lead. Writes pass the fence when the leadership
-/// is published, and no longer when its end is. A lease that is released is free at once for the others.
+/// It publishes the end of its [`Leadership`] before another manager can lead. The fence is open when the leadership is
+/// published, and closed when its end is published. A released lease is free at once.
 pub(crate) struct Keeper {
     elector: Elector,
     options: KeeperOptions,
@@ -47,7 +47,7 @@ pub(crate) struct KeeperOptions {
     pub(crate) changes: watch::Receiver<Option<Arc<LeaseObject>>>,
     /// Sends changes of the leadership.
     pub(crate) leadership: watch::Sender<Leadership>,
-    /// Which lets writes pass as long as this process leads.
+    /// Lets writes pass while this process leads.
     pub(crate) fence: LeaseFence,
     /// Events and metrics of the lease.
     pub(crate) report: Report,
@@ -149,7 +149,7 @@ impl Keeper {
         }
     }
 
-    /// Takes the lease from the watch; returns whether it is free.
+    /// Takes the lease from the watch. Returns `true` if it is free.
     ///
     /// Updates start from the object of the last request, because a watch may be behind. A newer object that is free is
     /// updated as the watch showed it.

@@ -147,7 +147,8 @@ impl Leader {
         }
     }
 
-    /// Lets the loops of a running manager follow the lease, until it ends or must end, and gives the lease up.
+    /// Starts and stops the loops of a running manager with the lease until the manager ends or must end. Then gives
+    /// the lease up.
     async fn follow(
         &mut self,
         mut running: Pin<&mut impl Future<Output = Result<(), ManagerError>>>,
@@ -170,7 +171,7 @@ impl Leader {
             self.give_up(thread).await;
             return Err(lost);
         }
-        // The loops are the first to stop. A successor need not wait for the rest, such as events that are still sent.
+        // The loops stop first. A successor need not wait for the rest, such as events that are still being sent.
         let handle = self.handle.clone();
         let (grace, handover) = (self.policy.grace, self.handover.clone());
         let released = async {
@@ -236,7 +237,7 @@ impl Leader {
 }
 
 /// Time for which running reconciles may send writes before the lease is released. The successor continues longer ones,
-/// such as a reconcile of a ReplicaSet that needs hundreds of pods.
+/// such as a reconcile of a `ReplicaSet` that needs hundreds of pods.
 ///
 /// # Upstream
 /// There the requests of running syncs are cancelled at once, also those that have been sent.

@@ -10,7 +10,7 @@ pub(crate) struct Leadership {
     /// The number of this term of leadership; `None` while this manager does not lead. Another manager may have led
     /// between two terms.
     pub(crate) term: Option<u64>,
-    /// When the last successful renewal was sent, while this manager leads.
+    /// Time at which the last successful renewal was sent, while this manager leads.
     pub(crate) renewed_at: Option<Instant>,
     /// Until when this manager leads without another renewal, while it leads.
     pub(crate) leads_until: Option<Instant>,

@@ -1,4 +1,4 @@
-//! Which controllers migrate: the configuration of leader migration.
+//! The configuration of leader migration: the controllers that migrate.
 //!
 //! # Upstream
 //! `LeaderMigrationConfiguration` in `k8s.io/controller-manager/config`, its defaults, and how its entries divide the

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::elector::Timing;
 
-/// Leader election, and what follows from a lost lease.
+/// Leader election, and the consequences of a lost lease.
 pub(crate) struct Election {
     /// The lease and its periods.
     pub(crate) settings: LeaderElection,

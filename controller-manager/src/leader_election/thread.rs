@@ -38,8 +38,8 @@ pub(crate) struct Options {
 
 /// The thread that keeps a lease, over a connection and with rate limits of its own.
 ///
-/// Neither a long reconcile nor a full queue of requests holds up a renewal. The fence is opened and closed on that thread
-/// too.
+/// Neither a long reconcile nor a full queue of requests delays a renewal. The fence is opened and closed on this
+/// thread too.
 pub(crate) struct LeaseThread {
     stop: CancellationToken,
     /// `None` once the end has been received.

@@ -9,7 +9,7 @@ use tracing::field::{Field, Visit};
 use super::filter::VERBOSITY;
 use super::quote::quote;
 
-/// How log lines are written.
+/// Form of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Format {
     /// The text format of klog.

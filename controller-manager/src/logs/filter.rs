@@ -1,4 +1,4 @@
-//! Which log lines are printed: `--v` and `--vmodule`.
+//! Rules for printing log lines: `--v` and `--vmodule`.
 
 use kcm_config::ModuleLevel;
 use tracing::level_filters::LevelFilter;

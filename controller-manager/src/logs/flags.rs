@@ -22,7 +22,7 @@ pub(crate) fn log_flags(settings: &Effective) {
 /// The value as the `String` of its type in pflag prints it.
 fn go_string(kind: Kind, value: &Value) -> String {
     match value {
-        // Each gate stands behind its component, which is the empty one for Kubernetes.
+        // The component stands before each gate, and is empty for Kubernetes.
         Value::Strings(gates) if kind == Kind::FeatureGates => {
             let gates: Vec<String> =
                 gates.iter().map(|gate| if gate.contains(':') { gate.clone() } else { format!(":{gate}") }).collect();

@@ -16,7 +16,7 @@ use super::filter::{Filter, has_verbosity, verbosity_of_site};
 use super::line::Line;
 use super::streams::Streams;
 
-/// The target of an event whose message is a whole line, as klog's unstructured messages are: it is printed without
+/// The target of an event with a whole line as its message, like klog's unstructured messages. It is printed without
 /// quotes.
 pub(crate) const UNSTRUCTURED: &str = "klog";
 

@@ -21,7 +21,7 @@ pub(super) struct Line<'a> {
     pub(super) file: &'a str,
     pub(super) number: u32,
     pub(super) message: &'a str,
-    /// Whether the message is already a whole line, as klog's unstructured ones are: the text has no quotes then.
+    /// Whether the message is a whole line, like klog's unstructured messages. The text has no quotes then.
     pub(super) is_unstructured: bool,
     pub(super) logger: Option<&'a str>,
     pub(super) error: Option<&'a str>,

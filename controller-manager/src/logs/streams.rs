@@ -29,7 +29,7 @@ impl Streams {
         Self { format, error: Mutex::new(error), info }
     }
 
-    /// Writes a line. If the stream is closed the line is lost: there is no other place to report it.
+    /// Writes a line. If the stream is closed, the line is lost, because there is no other place to report it.
     ///
     /// # Upstream
     /// In text a warning goes with the errors, in JSON with the information.

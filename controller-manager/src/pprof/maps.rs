@@ -13,7 +13,7 @@ pub(super) struct Mapping {
     pub(super) build_id: String,
 }
 
-/// The executable mappings of files, sorted by address. Lines that are no mappings are passed over.
+/// The executable mappings of files, sorted by address. Other lines are skipped.
 pub(super) fn executable(maps: &str) -> Vec<Mapping> {
     let mut mappings: Vec<Mapping> = maps.lines().filter_map(mapping).collect();
     mappings.sort_by_key(|mapping| mapping.range.start);

@@ -1,7 +1,7 @@
 //! Samples the stacks of the threads of the parent process.
 //!
-//! Each thread is seized with ptrace, which alone does not stop it. A hundred times a second, those that run are stopped for
-//! as long as their registers and the upper part of their stack are read. Threads that wait are left alone.
+//! Each thread is seized with ptrace, which does not stop it. A hundred times a second, running threads are stopped
+//! while their registers and the upper part of their stack are read. Waiting threads are not stopped.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -31,7 +31,7 @@ const PERIOD: Duration = Duration::from_millis(10);
 /// Longest wait for a thread that was told to stop. A thread that needs a CPU first takes a while.
 const STOP: Duration = Duration::from_millis(20);
 
-/// How much of a stack is read.
+/// Number of bytes of a stack that are read.
 const STACK: usize = 128 * 1024;
 
 /// The frames of a stack at most.
@@ -218,7 +218,7 @@ fn stopped(thread: Pid) -> Option<Stop> {
     }
 }
 
-/// Lets a thread go on that was seen stopped. One that was not may stop for a signal just now, which would be lost.
+/// Resumes a thread that was seen stopped. Another thread may be stopping for a signal now, which would be lost.
 fn go_on(thread: Pid, Stop(signal): Stop) {
     // It may have ended meanwhile.
     let _gone = ptrace::cont(thread, signal);

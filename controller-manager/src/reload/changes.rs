@@ -17,8 +17,8 @@ pub(super) enum Action {
     Workers,
 }
 
-/// The settings of the manager itself that are applied while it runs. Those of controllers say so in their rows. All
-/// others take effect at the next start.
+/// The settings of the manager itself that are applied while it runs. Settings of controllers say so in their rows. All
+/// other settings take effect at the next start.
 const LIVE: [(&str, Action); 5] = [
     ("controllers", Action::Controllers),
     ("kube-api-burst", Action::Limits),

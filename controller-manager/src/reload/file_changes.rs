@@ -1,4 +1,4 @@
-//! When a file has changed.
+//! Changes of a file.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;

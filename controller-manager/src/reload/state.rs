@@ -22,7 +22,7 @@ pub(crate) struct ReloadState {
 /// The result of a reload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LastReload {
-    /// When the configuration was loaded.
+    /// Time at which the configuration was loaded.
     pub(crate) at: Timestamp,
     /// Every mistake, if the configuration was refused. The previous settings are in use then.
     pub(crate) result: Result<(), Vec<String>>,

@@ -9,7 +9,7 @@ use crate::command_line::output::refuse;
 use crate::command_line::subcommand::Failure;
 use crate::logs::Logs;
 
-/// When the thread asks for events.
+/// Time at which the thread asks for events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WakeUps {
     /// Without a pause before it.
@@ -35,7 +35,7 @@ where
         Err(error) => return refuse(&[format!("cannot start the runtime: {error}")]),
     };
     let exit = runtime.block_on(until_stopped(logs, program));
-    // A thread that still resolves a host name must not hold up the end.
+    // A thread that still resolves a host name must not delay the end.
     runtime.shutdown_background();
     exit
 }

@@ -17,11 +17,11 @@ const AT_ONCE: u32 = 50;
 /// instead, and handles the events of that time together, as a network card moderates its interrupts. The first
 /// [`AT_ONCE`] wake-ups pass without a pause, so that a manager with little to do is not slower.
 ///
-/// Knows neither clock nor sleep; times are durations since any fixed moment. Made for one thread: several that shared
-/// an allowance would wait for each other.
+/// Has neither clock nor sleep; times are durations since any fixed moment. Made for one thread: several threads with
+/// one allowance would wait for each other.
 #[derive(Debug, Default)]
 struct Moderation {
-    /// When all wake-ups so far would be over, had each come an interval after the one before.
+    /// Time at which all wake-ups so far would be over if each came an interval after the one before.
     over: Duration,
 }
 

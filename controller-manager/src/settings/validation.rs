@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use kcm_config::{Effective, FromValue, GoDuration, Origin, gates};
 
-/// How much longer than `--leader-elect-retry-period` an attempt to renew must be given, in tenths.
+/// Smallest ratio of the deadline of a renewal to `--leader-elect-retry-period`, in tenths.
 ///
 /// # Upstream
 /// `JitterFactor` of client-go's leader election.

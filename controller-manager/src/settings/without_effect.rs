@@ -1,4 +1,4 @@
-//! Warnings of settings that were given and that nothing acts on.
+//! Warnings about settings that were given and have no effect.
 //!
 //! A setting that waits for a feature or a controller says so in its row.
 
@@ -14,7 +14,8 @@ const UNUSED: &[&str] = &[
     "NodeLifecycleController.PodEvictionTimeout",
 ];
 
-/// Returns a warning for the given settings that have no effect yet, and one for those that upstream does not use either.
+/// Returns a warning for the given settings that have no effect yet, and a warning for settings that upstream does not
+/// use either.
 pub(crate) fn warnings(settings: &Effective) -> Vec<String> {
     let is_unused = |row: &Row| UNUSED.contains(&row.name);
     let kinds = [

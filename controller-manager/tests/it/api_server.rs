@@ -1,4 +1,4 @@
-//! The binary with an API server that it can use, and the errors about one that it cannot use.
+//! The binary with an API server that it can use, and the errors about an API server that it cannot use.
 
 #![cfg(feature = "builtin")]
 

@@ -15,6 +15,3 @@ pub mod statefulset;
 #[cfg(test)]
 mod tests;
 pub mod ttl_after_finished;
-
-#[cfg(test)]
-use tests::{cluster, fixtures};

@@ -1,6 +1,6 @@
 //! The operator of `examples/website` with plain kube-rs: `Controller`, `finalizer`, `Recorder`, server-side apply.
 //!
-//! It exists to be compared with the other. The kind, its decisions and the host names are the same code.
+//! It exists to be compared with that operator. The kind, its decisions and the host names are the same code.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,13 +1,13 @@
-//! An operator with a kind of its own: it keeps a Deployment and a Service for each `Website`, and its host name outside
-//! of the cluster.
+//! An operator with a kind of its own: it keeps a Deployment and a Service for each `Website`, and its host name
+//! outside of the cluster.
 //!
 //! Reads websites, and the Deployments and Services that they own. Applies Deployments and Services (server-side), sets
 //! and removes the finalizer, and writes the status of websites.
 //!
 //! # Guarantees
-//! - What somebody else changes in the fields that the operator applies is applied again.
+//! - If another client changes a field that the operator applies, the operator applies it again.
 //! - A website is deleted after its host name is free.
-//! - The operator waits for its `CustomResourceDefinition`, however often that is deleted and installed.
+//! - The operator waits for its `CustomResourceDefinition`, even if it is deleted and installed again.
 //!
 //! `website.rs` has the decisions, `hosts.rs` the effects outside of the cluster; `manifests/` installs it.
 

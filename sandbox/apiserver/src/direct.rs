@@ -98,7 +98,7 @@ impl DirectClient {
         self.sandbox.shared.lock().server.kinds.get(resource).is_some()
     }
 
-    /// Gets an object.
+    /// Returns the stored object, if it exists.
     #[must_use]
     pub fn get(&self, resource: &Resource, key: &ObjectKey) -> Option<Arc<Value>> {
         let stored = self.sandbox.shared.lock().server.store.get(resource, key).cloned();
@@ -153,7 +153,7 @@ impl DirectClient {
         edited.map(drop)
     }
 
-    /// Deletes an object.
+    /// Deletes an object as a DELETE request does.
     pub fn delete(&self, resource: &Resource, key: &ObjectKey, options: &DeleteOptions) -> Result<(), Status> {
         let target = Target::of(Verb::Delete, resource, key, None);
         let write = Write { target: &target, dry_run: false, field_manager: self.field_manager, now: self.now() };

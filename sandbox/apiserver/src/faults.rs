@@ -48,7 +48,7 @@ pub(crate) enum Effect {
     NotReady,
 }
 
-/// What is out of order for all requests.
+/// An outage, which concerns all requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outage {
     /// The API server.
@@ -104,7 +104,7 @@ impl Fault {
         self
     }
 
-    /// Matches only this name; the name of a create is that of its object.
+    /// Matches only requests for objects of this name. For a create, this is the name of its object.
     pub fn name(mut self, name: &str) -> Self {
         self.name = Some(name.to_owned());
         self
@@ -190,7 +190,7 @@ impl fmt::Debug for Fault {
 pub enum Cut {
     /// The stream ends normally, as after its timeout.
     Clean,
-    /// The connection breaks.
+    /// The connection breaks without an end.
     Broken,
 }
 

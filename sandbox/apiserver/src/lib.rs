@@ -1,8 +1,7 @@
 //! A Kubernetes API server in the process of the test.
 //!
 //! An ordinary client sees the semantics of kube-apiserver: validation, defaults, patches, server-side apply, lists,
-//! watches, tables, discovery. It answers in milliseconds, on a clock that tests pause, and with faults where a test
-//! injects them.
+//! watches, tables, discovery. It responds in milliseconds, on a clock that tests pause, and with injected faults.
 //!
 //! ```text
 //! kube::Client ──▶ service ──▶ request ──▶ faults ──▶ server ──▶ storage     one lock, one resource version

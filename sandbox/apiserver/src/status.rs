@@ -19,11 +19,11 @@ const MOST_CAUSES: usize = 10_000;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct Status {
-    /// HTTP code.
+    /// HTTP status code of the response.
     pub code: u16,
     /// Machine-readable reason; empty if upstream has none.
     pub reason: Cow<'static, str>,
-    /// Human-readable message.
+    /// Message for users, in upstream's words.
     pub message: String,
     /// The object of the error.
     pub details: Option<Box<Details>>,
@@ -38,13 +38,13 @@ pub struct Details {
     /// Name of the object.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// API group.
+    /// API group of the resource.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub group: String,
     /// Resource, or kind for invalid objects.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// Causes.
+    /// Causes, such as invalid fields.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
     /// `retryAfterSeconds`; 0 if unset.
@@ -60,9 +60,9 @@ const fn is_zero(number: &u32) -> bool {
 /// A cause of an error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Cause {
-    /// Machine-readable reason.
+    /// Reason for programs, such as `FieldValueInvalid`.
     pub reason: String,
-    /// Human-readable message.
+    /// Message for users, in upstream's words.
     pub message: String,
     /// Path of the field.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -133,7 +133,7 @@ impl Status {
         Self::new(410, "Expired", message)
     }
 
-    /// 400.
+    /// Status 400 with a message.
     #[must_use]
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message)
@@ -180,7 +180,7 @@ impl Status {
         Self::new(429, "TooManyRequests", "Too many requests, please try again later.").retry_after(seconds)
     }
 
-    /// 504: timeout.
+    /// Status 504 after a time-out.
     #[must_use]
     pub fn timeout() -> Self {
         Self::without_details(504, "Timeout", "Timeout: request did not complete within the allotted timeout")

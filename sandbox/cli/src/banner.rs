@@ -7,7 +7,7 @@ use kcm_sandbox_conformance::Difference;
 use crate::rows;
 use crate::screen::WIDTH;
 
-/// Column where values begin.
+/// Column of the values.
 const INDENT: usize = 15;
 
 /// The facts that the message states.
@@ -16,7 +16,6 @@ pub(super) struct Banner {
     pub(super) server: String,
     /// Other machines can reach the server.
     pub(super) exposed: bool,
-    /// Absolute path.
     pub(super) kubeconfig: String,
     pub(super) nodes: usize,
     /// Number of objects loaded from manifests.

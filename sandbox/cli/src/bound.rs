@@ -74,7 +74,7 @@ impl Bound {
     /// Runs until `stop`, the end of the demo, or the failure of a task.
     ///
     /// # Errors
-    /// What failed.
+    /// The messages of the failed tasks.
     pub(super) async fn run(self, stop: &Stop) -> Result<(), Vec<String>> {
         let banner = self.banner();
         let Self { plan: Plan { options, rules, manager, port, .. }, sandbox, seed, listener, socket, files, .. } =

@@ -6,9 +6,9 @@
 //!                 controllers ──────┘    └────── demo
 //! ```
 //!
-//! The controllers are those of the host binary and run as in any cluster; only their client reaches the API server
-//! without a socket. The host passes a [`ManagerBuilder`], so this crate depends on no host. A host uses three names of
-//! this crate: [`USAGES`], [`ROWS`] and [`command`].
+//! The host binary's controllers run as in any cluster; only their client reaches the API server without a socket. The
+//! host passes a [`ManagerBuilder`], so this crate depends on no host. A host uses three names of this crate:
+//! [`USAGES`], [`ROWS`] and [`command`].
 //!
 //! ```text
 //! flags ──▶ Plan ──▶ Bound ──▶ running      plan, bound: everything that can be refused is refused before anything runs
@@ -19,7 +19,7 @@
 //! # Guarantees
 //!
 //! - A refused start leaves nothing behind, and removes nothing that belongs to a running sandbox.
-//! - Its kubeconfig and its socket are removed at every end except SIGKILL; those of another sandbox stay.
+//! - Its kubeconfig and its socket are removed at every end except SIGKILL. Files of another sandbox stay.
 //! - A task that fails or panics ends the sandbox with [`RunError::Failed`] and a reason.
 
 mod banner;
@@ -53,9 +53,9 @@ const TELL: &str = "tell";
 
 /// Action that the command line selects.
 pub enum Command {
-    /// Print this text.
+    /// Print this text and exit.
     Print(String),
-    /// Run a sandbox.
+    /// Run this sandbox until it is stopped.
     Run(Box<Sandbox>),
 }
 
@@ -76,7 +76,7 @@ pub enum RunError {
 /// `manager` builds the manager that runs the controllers, or lists why the host cannot configure it.
 ///
 /// # Errors
-/// All reasons against starting, including those of `manager`.
+/// All reasons against starting, including the reasons of `manager`.
 pub fn command(settings: &Effective, manager: Result<ManagerBuilder, Vec<String>>) -> Result<Command, Vec<String>> {
     match settings.operands() {
         [] if settings.get("differences").unwrap_or(false) => {

@@ -7,10 +7,10 @@ pub type ServePort = Box<dyn FnOnce(&Manager, Stop) -> BoxFuture<'static, Result
 
 /// The HTTPS port of the manager that runs the controllers.
 pub struct ManagerPort {
-    /// Its URL.
+    /// URL of the manager's HTTPS port.
     pub url: String,
     /// The URL of its status page, if it has one.
     pub page: Option<String>,
-    /// Serves it.
+    /// Serves the port while the sandbox runs.
     pub serve: ServePort,
 }

@@ -24,7 +24,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Validates the settings of the sandbox and those of its controllers.
+    /// Validates the settings of the sandbox and of its controllers.
     ///
     /// # Errors
     /// All reasons against starting.

@@ -1,4 +1,4 @@
-//! The flags of the sandbox; those of the manager are accepted too.
+//! The flags of the sandbox, which also accepts the manager's flags.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ const MOST_NODES: i32 = 5000;
 /// Default path of the socket.
 pub(super) const SOCKET: &str = "sandbox.sock";
 
-/// The settings of `sandbox`, in the order of the help; those of the manager are accepted too.
+/// The settings of `sandbox`, in the order of the help. The manager's settings are accepted too.
 pub const ROWS: &[Row] = &[
     Row::new("api-address", SECTION, Initial::String("127.0.0.1:0"))
         .help("Where the API listens, as ADDRESS:PORT; port 0 takes a free one. Anything but loopback is reachable by others, who then need the token.")
@@ -49,7 +49,6 @@ fn nodes(value: &Value) -> Result<(), String> {
     if fits { Ok(()) } else { Err(format!("must be between 0 and {MOST_NODES}")) }
 }
 
-/// The parsed flags.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Options {
     pub(super) address: SocketAddr,

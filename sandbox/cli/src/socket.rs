@@ -49,7 +49,7 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    /// Binds the socket, and replaces one that a killed sandbox left behind.
+    /// Binds the socket, and replaces the socket of a killed sandbox.
     ///
     /// # Errors
     /// A sentence, if a sandbox already listens there, the path is no socket, or the socket cannot be created.

@@ -60,7 +60,6 @@ impl Note {
 
 type Fingerprint = (String, &'static str, String);
 
-/// Records events.
 #[derive(Debug)]
 pub(crate) struct EventRecorder {
     dice: Dice,

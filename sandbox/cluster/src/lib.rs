@@ -76,7 +76,7 @@ impl std::fmt::Debug for Cluster {
 impl Cluster {
     /// Starts a cluster; must be called within a tokio runtime.
     ///
-    /// Existing nodes and pods are adopted: every node gets a kubelet, also one that a client created.
+    /// Existing nodes and pods are adopted: every node gets a kubelet, also a node that a client created.
     #[must_use]
     pub fn start(sandbox: &Sandbox, options: ClusterOptions) -> Self {
         let api = DirectClient::new(sandbox);

@@ -11,7 +11,7 @@ pub struct ClusterOptions {
     pub seed: u64,
     /// Rules for the behaviour of pods.
     pub rules: PodRules,
-    /// Runs the scheduler.
+    /// Whether the cluster runs the scheduler.
     pub scheduler: bool,
     /// Taints nodes whose lease is not renewed, evicts their pods, and deletes pods of deleted nodes.
     pub node_lifecycle: bool,

@@ -44,7 +44,7 @@ async fn running_pods(watch_window: usize, count: usize) -> (Sandbox, Cluster) {
     (sandbox, cluster)
 }
 
-/// What a sandbox with so many running pods holds, with all that schedules and runs them.
+/// Returns the memory of a sandbox with `pods` running pods, including its scheduler and kubelets.
 async fn held_by(pods: usize) -> usize {
     let region = Region::new(ALLOCATOR);
     let (sandbox, _cluster) = running_pods(1, pods).await;

@@ -9,7 +9,7 @@ use serde_json::Value;
 pub struct Mismatch {
     /// Where: a JSON pointer into the answer, or the part of it that is compared.
     pub path: String,
-    /// The expected value.
+    /// Value that the row expects.
     pub expected: Value,
     /// The actual value, if any.
     pub got: Option<Value>,
@@ -107,7 +107,7 @@ impl Comparison {
     }
 }
 
-/// Whether a value is what a matcher asks for; `None` if the text is no matcher and stands for itself.
+/// Returns `Some(true)` if a value fits a matcher, and `None` if the text is no matcher.
 fn matches(matcher: &str, got: Option<&Value>) -> Option<bool> {
     let matcher = matcher.strip_prefix('<')?.strip_suffix('>')?;
     let text = got.and_then(Value::as_str);
@@ -130,7 +130,7 @@ fn is_uid(text: &str) -> bool {
     parts == [8, 4, 4, 4, 12] && text.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
 }
 
-/// Whether `text` follows `pattern`, in which `*` is any text.
+/// Returns `true` if `text` fits `pattern`, in which `*` is any text.
 fn is_like(pattern: &str, text: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(text) = text.strip_prefix(first) else { return false };

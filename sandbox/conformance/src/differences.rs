@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::rows;
 
-/// A known difference.
+/// A known difference from kube-apiserver.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// What it is about: a feature, or the row that shows it.
+    /// Its subject: a feature, or the row that shows it.
     pub what: String,
-    /// What the sandbox does instead, and why.
+    /// Behaviour of the sandbox, and the reason.
     pub why: String,
 }
 
@@ -20,7 +20,7 @@ struct Listed {
     why: String,
 }
 
-/// Every difference that is known: first those of whole features, then those that rows of the table show.
+/// Returns all known differences: first of whole features, then the differences in rows of the table.
 #[must_use]
 pub fn differences() -> Vec<Difference> {
     let listed: Vec<Listed> = rows::yaml("differences", include_str!("../scenarios/differences.yaml"));

@@ -16,11 +16,11 @@
 //! | `watch: PATH` | opens a watch and keeps it under the name `id`; takes `headers` |
 //! | `events: […]` | the next events of the watch `of` |
 //!
-//! `id` and `of` are left out where a row has one watch. A request with `eventually: true` is repeated until it is
-//! answered as expected. A body may start from an object of `fixtures.yaml`: `{ <use>: pod, … }` lays the rest over it
+//! `id` and `of` are left out if a row has one watch. A request with `eventually: true` is repeated until its response
+//! is as expected. A body may start from an object of `fixtures.yaml`: `{ <use>: pod, … }` lays the rest over it
 //! as a JSON merge patch.
 //!
-//! What a request is answered:
+//! The expected response to a request:
 //!
 //! | key | what must hold |
 //! | --- | --- |
@@ -38,7 +38,7 @@
 //! `{ <exact>: … }` allows no further fields within, `{ <has>: […] }` is a list that has elements like these,
 //! `{ <set>: […] }` one of exactly these in any order.
 //!
-//! An event is `TYPE: object`, where the object is matched as an `answer` and a text alone is its name;
+//! An event is `TYPE: object`: the object is matched as an `answer`, and a text alone is its name;
 //! `END: null` is the end of the stream. Events are compared one by one, none may come between: a row that wants to
 //! show that something is no event writes something that is, and expects that next.
 //!

@@ -68,7 +68,7 @@ pub(crate) enum Body {
     Text(String),
 }
 
-/// What an answer must be; see the format.
+/// The expected response; see the format.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Expected {
@@ -80,7 +80,7 @@ pub(crate) struct Expected {
     pub(crate) events: Vec<Map<String, Value>>,
 }
 
-/// What the sandbox answers instead, and why.
+/// The sandbox's different response, and the reason.
 #[derive(Debug, Clone)]
 pub(crate) struct Differs {
     pub(crate) why: String,
@@ -116,7 +116,7 @@ pub fn all() -> Vec<Scenario> {
     read(FILES)
 }
 
-/// The rows about what controllers do: they hold where the garbage collector and the namespace controller run.
+/// Returns the rows about controllers. They need the garbage collector and the namespace controller.
 ///
 /// # Panics
 ///

@@ -27,20 +27,20 @@ const USER_AGENT: &str = "scenarios/1";
 pub enum Side {
     /// The real API server.
     Upstream,
-    /// The sandbox: where a row says that it differs, that is expected.
+    /// The sandbox, whose differences in a row are expected.
     Sandbox,
 }
 
 /// The step at which a row does not hold, and how.
 #[derive(Debug)]
 pub struct Failure {
-    /// The row's name.
+    /// Name of the failed row.
     pub scenario: String,
     /// Which step, from one.
     pub step: usize,
-    /// What the step did.
+    /// Action of the failed step.
     pub action: String,
-    /// What is not as expected.
+    /// Values that differ from the expected ones.
     pub mismatches: Vec<Mismatch>,
 }
 

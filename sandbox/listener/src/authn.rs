@@ -14,7 +14,7 @@ use crate::token::{Credentials, Token};
 use crate::upload::Upload;
 use kcm_sandbox_apiserver::{ConnectionLost, ResponseBody, SandboxService, Status, status_response};
 
-/// How long a request may take up to its answer; how long the answer takes is not limited.
+/// Time limit of a request up to its response. The response itself has no limit.
 ///
 /// # Upstream
 /// `--request-timeout`
@@ -26,7 +26,7 @@ const REQUEST: Duration = Duration::from_mins(1);
 /// `system:public-info-viewer`
 const OPEN: [&str; 5] = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
 
-/// The body of a response; that of a watch ends when the listener stops.
+/// The body of a response. The body of a watch ends when the listener stops.
 type Answer = Either<ResponseBody, StreamBody<TakeUntil<BodyStream<ResponseBody>, WaitForCancellationFutureOwned>>>;
 
 /// The API behind its token.
@@ -51,7 +51,7 @@ impl Authn {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         Ok(response.map(|body| {
-            // Of all bodies only those of watches do not know their length.
+            // Only the bodies of watches do not know their length.
             if body.size_hint().exact().is_some() {
                 return Either::Left(body);
             }
@@ -75,7 +75,7 @@ impl Authn {
     }
 }
 
-/// Whether an answer may be given before the body of the request has been read.
+/// Returns `true` if the response may be sent before the body of the request has been read.
 fn leaves_bodies(status: StatusCode) -> bool {
     [StatusCode::UNAUTHORIZED, StatusCode::PAYLOAD_TOO_LARGE, StatusCode::GATEWAY_TIMEOUT].contains(&status)
 }

@@ -21,17 +21,17 @@ use tokio_util::sync::CancellationToken;
 use crate::authn::Authn;
 use crate::upload::{Tasks, Upload};
 
-/// How long a client may take for the TLS handshake, and on HTTP/1.1 for each header, the time before it included.
+/// Time limit of the TLS handshake, and on HTTP/1.1 of each header, including the time before it.
 ///
 /// # Upstream
 /// `ReadHeaderTimeout` in `apiserver/pkg/server/secure_serving.go`
 const HEADERS: Duration = Duration::from_secs(32);
-/// How long nothing may arrive on a connection of HTTP/2, answers to pings included.
+/// Time limit of silence on an HTTP/2 connection, without responses to pings.
 ///
 /// # Upstream
 /// `IdleTimeout` in the same place
 const SILENCE: Duration = Duration::from_secs(90);
-/// How long a client may accept no bytes of its responses.
+/// Time for which a client may accept no bytes of its responses.
 const STALL: Duration = Duration::from_mins(1);
 
 /// The largest header, all lines together.
@@ -41,10 +41,10 @@ const UNSENT: usize = 32 * 1024;
 /// Watches of one HTTP/2 connection. Upstream grants 100, of which Go's clients know; those that wait for a free
 /// stream, as hyper's do, would wait for ever behind that many watches.
 const STREAMS: u32 = 500;
-/// How often a quiet HTTP/2 connection is asked whether its client is there, and how long that may take.
+/// Interval of pings on a quiet HTTP/2 connection, and the time limit of their responses.
 const PING: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(15));
 
-/// What Go's servers answer to plain HTTP, which search engines find.
+/// The response of Go's servers to plain HTTP, which search engines find.
 const PLAIN_HTTP: &[u8] = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
 
 /// A socket with deadlines for reads and writes, of which hyper has none of its own.
@@ -57,7 +57,7 @@ pub(crate) async fn serve(stream: TcpStream, tls: TlsAcceptor, authn: Arc<Authn>
     let (socket, session) = stream.get_mut();
     let speaks_http2 = session.alpn_protocol() == Some(b"h2");
     if speaks_http2 {
-        // On HTTP/1.1 hyper's deadline for headers ends silent connections, but spares those of watches.
+        // On HTTP/1.1 hyper's deadline for headers ends silent connections, but not the connections of watches.
         socket.as_mut().set_read_timeout_pinned(Some(SILENCE));
     }
     let tasks = Tasks::default();

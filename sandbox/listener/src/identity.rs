@@ -11,18 +11,18 @@ use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
-/// What the sandbox shows to clients, and what they check it with.
+/// The certificate that the sandbox shows to clients, and the CA with which they verify it.
 pub(crate) struct Identity {
     certificate: CertificateDer<'static>,
     key: PrivateKeyDer<'static>,
-    /// The authority's certificate, PEM. Its key is forgotten: nothing else is ever signed.
+    /// The CA's certificate as PEM. Its key is not kept, because nothing else is signed.
     pub(crate) authority: String,
 }
 
 impl Identity {
-    /// Makes an authority and a certificate under it for this machine and `address`.
+    /// Creates a CA, and a certificate signed by it for this machine and `address`.
     ///
-    /// The certificate is a leaf since rustls refuses an authority's own certificate from a server.
+    /// The certificate is a leaf because rustls refuses a CA's own certificate from a server.
     pub(crate) fn new(address: IpAddr) -> Result<Self, rcgen::Error> {
         let mut params = named("sandbox authority", Vec::new())?;
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));

@@ -31,7 +31,7 @@ pub enum KubeconfigError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
@@ -65,7 +65,7 @@ pub(crate) fn text(server: &str, authority: &str, token: &str) -> String {
 
 /// Puts a kubeconfig into a file that only its owner reads; readers see the old one or the new one whole.
 ///
-/// `suffix` makes the name of the temporary file beside it one that nobody else uses.
+/// `suffix` makes the name of the temporary file beside it unique.
 pub(crate) fn write(path: &Path, text: &str, suffix: &str) -> Result<(), KubeconfigError> {
     let failed = |source| KubeconfigError::Io { path: path.to_owned(), source };
     if !may_overwrite(path).map_err(failed)? {

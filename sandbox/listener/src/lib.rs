@@ -50,10 +50,10 @@ use kcm_sandbox_apiserver::Sandbox;
 
 pub use self::kubeconfig::KubeconfigError;
 
-/// How long requests may take to finish when the listener stops.
+/// Time limit of running requests when the listener stops.
 const GRACE: Duration = Duration::from_secs(2);
-/// How many connections the system keeps until they are accepted. With fewer, of many clients that connect at once
-/// some would be turned away by the system, or believe to be connected when they are not.
+/// Number of connections that the system keeps until they are accepted. With fewer, the system refuses some of many
+/// clients that connect at once, or lets them believe that they are connected.
 const BACKLOG: u32 = 4096;
 /// The pause after a connection could not be accepted, mostly for want of file descriptors.
 const RESPITE: Duration = Duration::from_millis(50);
@@ -63,9 +63,9 @@ const RESPITE: Duration = Duration::from_millis(50);
 pub struct ListenOptions {
     /// The address; others than loopback ones let other machines in, which need the token too.
     pub address: SocketAddr,
-    /// The token of the only user; one that cannot be guessed is made where none is given.
+    /// The token of the only user. `None` for a random token, which cannot be guessed.
     pub token: Option<String>,
-    /// How many connections are served at a time; more of them wait until one ends.
+    /// Number of connections that are served at a time. Further connections wait until one ends.
     pub connections: usize,
 }
 
@@ -95,7 +95,7 @@ pub enum ListenError {
     Address {
         /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The token cannot be sent.
@@ -109,7 +109,7 @@ pub enum ListenError {
     Certificate {
         /// The address.
         address: SocketAddr,
-        /// What went wrong.
+        /// Cause of the failure to create it.
         source: rcgen::Error,
     },
     /// The certificate cannot be used.
@@ -117,7 +117,7 @@ pub enum ListenError {
     Tls {
         /// The address.
         address: SocketAddr,
-        /// What went wrong.
+        /// Cause of the failure, from rustls.
         source: rustls::Error,
     },
 }
@@ -185,7 +185,7 @@ impl Listener {
         })
     }
 
-    /// The bound address.
+    /// Returns the address that the listener bound.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
@@ -210,7 +210,7 @@ impl Listener {
     ///
     /// # Errors
     ///
-    /// [`KubeconfigError::NotOurs`] where something is there that is not a sandbox's kubeconfig: it is left alone.
+    /// [`KubeconfigError::NotOurs`] if the path is not a sandbox's kubeconfig. That file is not changed.
     pub fn write_kubeconfig(&self, path: &Path) -> Result<(), KubeconfigError> {
         let suffix = random(self.provider.secure_random).unwrap_or_else(|| self.address.port().to_string());
         kubeconfig::write(path, &self.kubeconfig(), &suffix)

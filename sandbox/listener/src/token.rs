@@ -7,7 +7,7 @@ use subtle::ConstantTimeEq as _;
 /// A bearer token. It has no `Debug`: it gets into no log.
 pub(crate) struct Token(String);
 
-/// What a request says about its sender.
+/// The credentials of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Credentials {
     /// Nothing, as upstream takes whatever is not a bearer token.
@@ -22,7 +22,7 @@ impl Token {
         random(source).map(Self)
     }
 
-    /// A token of somebody's choice; `None` where a header, or a kubeconfig, cannot carry it.
+    /// Returns a chosen token; `None` if a header or a kubeconfig cannot carry it.
     pub(crate) fn chosen(text: String) -> Option<Self> {
         let fits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
         fits.then_some(Self(text))
@@ -32,7 +32,7 @@ impl Token {
         &self.0
     }
 
-    /// Judges a request; how long it takes depends on the length of what is presented, not on where it differs.
+    /// Checks a request. The time depends on the length of the presented token, not on the place of a difference.
     pub(crate) fn judge(&self, headers: &HeaderMap) -> Credentials {
         let presented = headers.get(header::AUTHORIZATION).map_or(&[][..], |value| value.as_bytes());
         let mut parts = presented.splitn(2, |byte| *byte == b' ');

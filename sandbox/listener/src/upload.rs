@@ -31,7 +31,7 @@ pub(crate) struct Upload {
 }
 
 impl Upload {
-    /// A body, and where its rest is read, if at all.
+    /// A body, and the tasks that read its rest, if any.
     pub(crate) const fn new(body: Incoming, leftovers: Option<Tasks>) -> Self {
         Self { body: Some(body), leftovers }
     }

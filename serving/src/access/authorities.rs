@@ -40,7 +40,7 @@ pub enum BundleError {
     /// A certificate cannot be used as a CA.
     #[error("one of its certificates cannot be used")]
     Certificate(#[from] rustls::Error),
-    /// No verifier can be made of it.
+    /// The bundle cannot be made a verifier.
     #[error("it cannot be used")]
     Verifier(#[from] rustls::server::VerifierBuilderError),
 }

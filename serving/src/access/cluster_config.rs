@@ -56,7 +56,7 @@ impl ClusterConfig {
     }
 }
 
-/// The ConfigMap with the cluster's settings.
+/// The `ConfigMap` with the cluster's settings.
 #[derive(Debug, Clone)]
 pub(super) struct ConfigMap {
     meta: Meta,

@@ -50,7 +50,7 @@ pub(super) use trust::Trust;
 pub use trust::TrustError;
 pub(super) use user::User;
 
-/// Who sends a request, and whether they may.
+/// Authenticates and authorizes requests.
 pub(super) struct Access {
     authentication: Authentication,
     authorization: Authorization,

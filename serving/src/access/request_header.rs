@@ -16,7 +16,7 @@ pub(crate) struct HeaderNames {
     pub(crate) uid: Vec<String>,
     /// The headers with groups, all of which count.
     pub(crate) group: Vec<String>,
-    /// How headers with further attributes begin.
+    /// Prefixes of the headers with further attributes.
     pub(crate) extra_prefixes: Vec<String>,
     /// The common names of proxies. If empty, every certificate of their CA counts.
     pub(crate) allowed_names: Vec<String>,

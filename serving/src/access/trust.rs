@@ -1,4 +1,4 @@
-//! Whose certificates count, as files and the cluster say now.
+//! The CAs whose certificates count now, from files and from the cluster.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -109,7 +109,7 @@ impl Trust {
         Ok(changed)
     }
 
-    /// Takes settings from the cluster's ConfigMap unless a flag has set them.
+    /// Takes settings from the cluster's `ConfigMap` unless a flag has set them.
     pub(super) fn follow(&self, config: &ClusterConfig) {
         if self.clients == BundleSource::Cluster
             && let Some(read) = read_cluster(&config.client_ca, self.now().clients.as_deref())
@@ -137,7 +137,7 @@ fn read_file(path: &Path, known: Option<&Authorities>) -> Result<Option<Authorit
     Ok(Some(read))
 }
 
-/// Reads the bundle in the ConfigMap. Returns `None` if it has not changed, is missing, or cannot be used.
+/// Reads the bundle in the `ConfigMap`. Returns `None` if it has not changed, is missing, or cannot be used.
 fn read_cluster(pem: &str, known: Option<&Authorities>) -> Option<Authorities> {
     if pem.is_empty() || known.is_some_and(|known| known.are(pem.as_bytes())) {
         return None;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// The group of all users with valid credentials.
 const AUTHENTICATED: &str = "system:authenticated";
-/// The group of all others.
+/// The group of all users without credentials.
 const UNAUTHENTICATED: &str = "system:unauthenticated";
 const ANONYMOUS: &str = "system:anonymous";
 

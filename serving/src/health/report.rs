@@ -1,7 +1,4 @@
-//! How the results of checks are printed. Pure.
-//!
-//! # Upstream
-//! `handleRootHealth` in `apiserver/pkg/server/healthz`, byte for byte.
+//! Prints the results of checks. Pure.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -11,7 +11,7 @@ use http::{Response, StatusCode};
 use super::responses::{json, text, typed};
 use crate::ui::{Feed, Page};
 
-/// Keeps proxies that buffer responses, as nginx does, from holding events back.
+/// Tells proxies that buffer responses, such as nginx, not to hold events back.
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// The routes of the page that `feed` feeds.

@@ -38,7 +38,7 @@ pub enum PairError {
         /// The file that does not.
         missing: PathBuf,
     },
-    /// The content of a file is no certificate or key.
+    /// The content of a file is not a certificate or key.
     #[error("{what} of the HTTPS port in {} cannot be used: it must be PEM", .path.display())]
     Pem {
         /// The expected content of the file.
@@ -56,7 +56,7 @@ pub enum PairError {
         /// The reason from the TLS library.
         source: rustls::Error,
     },
-    /// The system gives no randomness.
+    /// The system returned no random numbers.
     #[error("cannot create a self-signed certificate for the HTTPS port")]
     Generate(#[source] rcgen::Error),
     /// There is neither a file nor a pair in memory.

@@ -1,4 +1,4 @@
-//! Which certificate a client is shown, by the host name that it asks for.
+//! The certificate for a client, by the host name that it requests.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -35,7 +35,7 @@ impl ServerNames {
 }
 
 impl<C: Clone> ServerNames<C> {
-    /// Of each pair the given names, and its own.
+    /// Maps names to pairs: the given names of each pair, or the names in its certificate if none are given.
     fn of(default: C, pairs: &[(Vec<String>, Vec<String>, C)]) -> Self {
         let mut by_name = BTreeMap::new();
         for (given, own, pair) in pairs.iter().rev() {

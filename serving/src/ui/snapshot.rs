@@ -1,4 +1,4 @@
-//! The state that the status page shows, as JSON.
+//! The state on the status page, as JSON.
 
 use kcm_config::{Effective, KUBERNETES_VERSION, Origin};
 use kcm_framework::clock::{Clock as _, SystemClock};

@@ -87,7 +87,7 @@ fn judge_all(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Runs one package and returns where its results differ from the table.
+/// Runs one package and returns the differences of its results from the table.
 fn judge(source: &Source, folder: &Path, package: &str, program: &Path, options: &Options) -> Result<Vec<String>> {
     let tests = source.tests(package)?;
     let mut table = Table::read(TABLE, package)?;

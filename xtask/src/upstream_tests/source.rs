@@ -23,8 +23,8 @@ pub(crate) struct Source {
 impl Source {
     /// Copies and edits the module, unless that was done before from the same inputs.
     ///
-    /// The copy lies in `k8s.io/kubernetes` beneath the folder: `-trimpath` leaves only that of the path of each file, and
-    /// the test API server looks for its certificates beside its own source.
+    /// The copy lies in `k8s.io/kubernetes` beneath the folder, because `-trimpath` leaves only this part of the path
+    /// of each file, and the test API server looks for its certificates beside its own source.
     pub(crate) fn prepare(folder: &Path) -> Result<Self> {
         let folder = folder.join("k8s.io/kubernetes");
         let upstream = control_plane::kubernetes_source()?;
@@ -115,7 +115,7 @@ fn with_released_staging(go_mod: &str, version: &str) -> String {
     released.collect()
 }
 
-/// Makes `Run` start another process where `condition` holds (always, if it is empty).
+/// Makes `Run` start another process if `condition` holds (always, if it is empty).
 fn redirected(go: &str, controller: &str, condition: &str) -> Result<String> {
     let signature = go.lines().find(|line| line.starts_with("func (") && line.contains(") Run("));
     let signature = signature.context("no method Run")?;
@@ -147,7 +147,7 @@ fn inserted(go: &str, before: &str, statement: &str) -> Result<String> {
     Ok(go.replacen(before, &format!("{statement}{before}"), 1))
 }
 
-/// Copies the files of a folder, writable: those of Go's module cache are not.
+/// Copies the files of a folder and makes them writable: files of Go's module cache are not.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to).with_context(|| format!("cannot make {}", to.display()))?;
     for entry in fs::read_dir(from).with_context(|| format!("cannot list {}", from.display()))? {

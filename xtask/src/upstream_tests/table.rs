@@ -1,10 +1,9 @@
-//! What upstream's integration tests are expected to show, and what a run showed.
+//! Expected results of upstream's integration tests, and the results of a run.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
 
-/// A test's result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Passed,
@@ -12,10 +11,9 @@ pub(crate) enum Outcome {
     Skipped,
 }
 
-/// What is expected of a test that judges another process.
+/// The expected result of a test that judges another process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Expected {
-    /// It passes.
     Passes,
     /// It fails for upstream's own binary too.
     CannotJudge,
@@ -54,12 +52,12 @@ impl Table {
         self.rows.extract_if(.., |_, row| *row != Expected::Passes).map(|(test, _)| test).collect()
     }
 
-    /// How many tests are expected to pass, of how many.
+    /// Returns the number of tests that are expected to pass, and of all tests.
     pub(crate) fn counts(&self) -> (usize, usize) {
         (self.rows.values().filter(|expected| **expected == Expected::Passes).count(), self.rows.len())
     }
 
-    /// Says where a run differs; a run of some tests alone need not have the others.
+    /// Returns the differences of a run; a run of some tests alone need not have the others.
     pub(crate) fn differences(
         &self,
         results: &BTreeMap<String, Outcome>,

@@ -164,7 +164,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// Formats a value like `%#v`, which upstream uses where a string is expected.
+/// Formats a value like `%#v`, which upstream uses if a string is expected.
 fn shown_as_source(value: &Value) -> String {
     format!("&value.valueUnstructured{{Value:{}}}", source(value))
 }

@@ -16,7 +16,6 @@ use super::shape::{Form, Shape};
 pub(crate) struct Changes {
     /// Added or modified fields.
     pub(crate) set: FieldSet,
-    /// Removed fields.
     pub(crate) removed: FieldSet,
 }
 
@@ -52,7 +51,7 @@ impl Walk {
         let form = |value: Option<&Value>| value.filter(|value| !value.is_null()).map(|value| shape.form(value));
         let (old_form, new_form) = (form(old), form(new));
         let mut is_leaf = false;
-        // Only where no type is known can a value turn from a map into something else; then it is walked as both.
+        // A value without a known type can change from a map to something else. Then it is walked as both.
         for form in [old_form, new_form.filter(|form| old_form != Some(*form))].into_iter().flatten() {
             is_leaf |= match form {
                 Form::Leaf => true,
@@ -82,7 +81,7 @@ impl Walk {
         self.set.below.put(element, set);
     }
 
-    /// Walks maps; where nothing is in either, says that they are to be taken as leaves.
+    /// Walks maps. Returns `true` if both are empty: then they count as leaves.
     fn map(&mut self, shape: Shape, old: Option<&Value>, new: Option<&Value>, ignored: Option<&FieldSet>) -> bool {
         let (old, new) = (old.and_then(Value::as_object), new.and_then(Value::as_object));
         let implied: BTreeMap<&str, &Value> = shape.implied().collect();
@@ -102,8 +101,7 @@ impl Walk {
         names.is_empty()
     }
 
-    /// Walks lists whose items have owners of their own; where nothing is in either, says that they are to be taken
-    /// as leaves.
+    /// Walks lists whose items have owners of their own. Returns `true` if both are empty: then they count as leaves.
     fn list(&mut self, shape: Shape, old: Option<&Value>, new: Option<&Value>) -> bool {
         let (old, new) = (items(shape, old), items(shape, new));
         let elements: BTreeSet<&String> = old.keys().chain(new.keys()).collect();

@@ -8,7 +8,6 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Value};
 
-/// A named field.
 pub(crate) fn field(name: &str) -> String {
     format!("f:{name}")
 }

@@ -25,7 +25,6 @@ pub(crate) struct FieldSet {
 pub(crate) struct Node {
     /// The field is in the set.
     pub(crate) member: bool,
-    /// Fields below it.
     pub(crate) below: FieldSet,
 }
 
@@ -60,7 +59,6 @@ impl FieldSet {
         Some(set)
     }
 
-    /// Writes `FieldsV1`.
     pub(crate) fn into_json(self) -> Value {
         let write = |(element, node): (String, Node)| {
             let mut below = node.below.into_json();
@@ -131,7 +129,6 @@ impl FieldSet {
         }
     }
 
-    /// Returns the intersection.
     pub(crate) fn intersection(&self, other: &Self) -> Self {
         let mut both = Self::default();
         for (element, ours) in &self.nodes {

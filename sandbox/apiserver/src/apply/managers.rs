@@ -22,9 +22,7 @@ pub(crate) const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 /// The operation of a manager entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Operation {
-    /// Server-side apply.
     Apply,
-    /// Any other write.
     Update,
 }
 
@@ -41,7 +39,7 @@ impl Operation {
     }
 }
 
-/// The identity of a manager. The order is that of upstream's identifiers in error messages.
+/// The identity of a manager. Managers are ordered as upstream's identifiers in error messages.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Manager {
     pub(crate) name: String,

@@ -45,7 +45,7 @@ fn items_of(list: Option<&Value>) -> &[Value] {
     list.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// Merges items by their elements. Live items that are not applied stay where they are, between the items around
+/// Merges items by their elements. Live items that are not applied keep their place between the items around
 /// them; the rest is in the order in which it is applied.
 fn merged_items(shape: Shape, live: &[Value], applied: &[Value]) -> Vec<Value> {
     let named =

@@ -75,7 +75,7 @@ pub(crate) fn owners_after(
     (!managers.is_empty()).then(|| managers.into_json())
 }
 
-/// Sets the managed fields of an object; if only their times differ from `old`, those of `old`.
+/// Sets the managed fields of an object. Keeps the fields of `old` if only their times differ.
 ///
 /// # Upstream
 /// `apiserver/pkg/endpoints/handlers/fieldmanager/equality.go`
@@ -110,7 +110,7 @@ pub(crate) fn take_managed_fields(object: &mut Value) -> Option<Value> {
     object.get_mut("metadata")?.as_object_mut()?.remove("managedFields").filter(|given| !given.is_null())
 }
 
-/// Returns the managers before a write: those of the request if it has valid ones, otherwise those stored.
+/// Returns the managers before a write: the request's managers if they are valid, otherwise the stored managers.
 fn managers_before(stored: Option<&Value>, given: Option<&Value>, subresource: Option<&str>) -> Managers {
     let read = |entries: &Value| Managers::from_json(entries.as_array()?);
     let stored = || stored.and_then(read).unwrap_or_default();

@@ -89,7 +89,7 @@ pub(crate) fn merge(
     Ok(object)
 }
 
-/// Merges an applied scale into the scale of an object; the managed fields are those of the object.
+/// Merges an applied scale into the scale of an object; the object keeps its managed fields.
 pub(crate) fn merge_scale(
     write: Write<'_>,
     kind: &Kind,

@@ -40,7 +40,7 @@ impl Shape {
         Self::of_version(&kind.resource.group, &kind.resource.version, &kind.resource.kind)
     }
 
-    /// The shape of the objects of a kind, by its name; without a type it is that of custom resources.
+    /// Returns the shape of the objects of a kind. A kind without a type has the shape of custom resources.
     pub(crate) fn of_version(group: &str, version: &str, kind: &str) -> Self {
         types().of_kind(group, version, kind).map_or(Self::Custom, Self::Struct)
     }
@@ -75,7 +75,7 @@ impl Shape {
         }
     }
 
-    /// The shape of what a named field holds, and whether the field is one that the type declares.
+    /// Returns the shape of a field's value, and `true` if the type declares the field.
     pub(crate) fn field(self, name: &str) -> (Self, bool) {
         match self {
             Self::Struct(of) => of.field(name).map_or((Self::Deduced, false), |field| (Self::of_field(field), true)),
@@ -108,13 +108,13 @@ impl Shape {
         }
     }
 
-    /// The fields that are in every object of this shape, and what they hold where they are not given.
+    /// Returns the fields that every object of this shape has, with their values if they are absent.
     pub(crate) fn implied(self) -> impl Iterator<Item = (&'static str, &'static Value)> {
         let fields: &[Field] = if let Self::Struct(of) = self { &of.fields } else { &[] };
         fields.iter().filter_map(|field| Some((field.name, implied(field)?)))
     }
 
-    /// The element that names an item of a list that is not a leaf; `None` where it lacks its keys.
+    /// Returns the element that names an item of a list that is not a leaf; `None` if the item lacks its keys.
     pub(crate) fn element(self, item: &Value) -> Option<String> {
         match self {
             Self::Set => {

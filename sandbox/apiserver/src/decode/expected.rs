@@ -9,7 +9,7 @@ use crate::kinds::Kind;
 use crate::schema::{self, Struct};
 use crate::status::{FieldError, Status};
 
-/// What a path reads.
+/// The type of body that a path accepts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Expected<'a> {
     pub(crate) group: &'a str,
@@ -18,7 +18,7 @@ pub(crate) struct Expected<'a> {
     pub(crate) is_custom: bool,
 }
 
-/// What a body says that it is; what it does not say is empty.
+/// Group, version and kind of a body. A missing part is empty.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Identity {
     group: String,
@@ -67,7 +67,7 @@ fn metadata() -> &'static Struct {
 }
 
 impl<'a> Expected<'a> {
-    /// What is read at the path of a kind, or of a subresource of it.
+    /// Returns the expected body at the path of a kind, or of its subresource.
     pub(crate) fn of(kind: &'a Kind, subresource: Option<&str>) -> Self {
         if let Some(found) = subresource.and_then(|name| kind.subresource(name)) {
             let (group, version, name) = (&*found.group, &*found.version, &*found.kind);
@@ -117,7 +117,7 @@ impl<'a> Expected<'a> {
     ///
     /// # Errors
     ///
-    /// It is of no type, or of one that has nothing to do with what is read here.
+    /// The body has no type, or a type that this path does not accept.
     pub(super) fn type_of(&self, identity: &Identity) -> Result<BodyType, String> {
         let Identity { group, version, kind } = identity;
         if self.is_custom || (group, version, kind) == (&self.group.into(), &self.version.into(), &self.kind.into()) {
@@ -165,20 +165,20 @@ fn api_version(group: &str, version: &str) -> String {
     if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }
 
-/// Whether the identity is that of a list of known objects.
+/// Returns `true` if the identity names a list of known objects.
 fn is_list(identity: &Identity) -> bool {
     let item = identity.kind.strip_suffix("List");
     item.is_some_and(|item| schema::types().of_kind(&identity.group, &identity.version, item).is_some())
 }
 
-/// Whether the identity is that of one of the types that every group of upstream registers.
+/// Returns `true` if every group of upstream registers the type.
 fn is_of_meta(identity: &Identity) -> bool {
     let options = ["CreateOptions", "DeleteOptions", "GetOptions", "ListOptions", "PatchOptions", "UpdateOptions"];
     let kind = identity.kind.as_str();
     options.contains(&kind) || kind == "WatchEvent" || (identity.group.is_empty() && kind == "Status")
 }
 
-/// What a body says that it is. Names of fields are taken in any case here, as upstream takes them.
+/// Returns group, version and kind of a body. Upper and lower case of field names do not matter, as in upstream.
 ///
 /// # Errors
 ///

@@ -10,7 +10,6 @@ use super::field_path::{FieldPath, note};
 /// Far deeper than any object of the API, and shallow enough for recursion. Go stops at 10,000.
 const DEEPEST: usize = 250;
 
-/// A parsed text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Document {
     /// The value; of keys that repeat the last one counts.
@@ -41,7 +40,7 @@ pub(super) fn parse(text: &[u8]) -> Result<Document, String> {
     Ok(Document { value, repeated: reader.repeated })
 }
 
-/// A number that JSON can spell: whole where it fits 64 bits.
+/// Returns a number that JSON can represent, as an integer if it fits 64 bits.
 fn float<E: Error>(value: f64) -> Result<Value, E> {
     Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("number out of range"))
 }

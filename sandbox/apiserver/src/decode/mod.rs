@@ -8,8 +8,8 @@
 //! Built-in kinds are typed: fields of a wrong type are refused, unknown ones are dropped, and what is dropped is an
 //! error, a warning or nothing, as the request's `fieldValidation` says. Of custom kinds only the metadata is typed.
 //!
-//! Codes, reasons, causes and paths of fields are those of kube-apiserver. The wording of its parsers is not: what is
-//! wrong with a text or a value is in the words of serde, of the YAML parser, or of the typed walk.
+//! Codes, reasons, causes and paths of fields are kube-apiserver's. The messages about invalid texts and values differ:
+//! they come from serde, from the YAML parser, or from the typed walk.
 //!
 //! # Upstream
 //! `apimachinery/pkg/runtime/serializer`, `apiserver/pkg/endpoints/handlers`, and `sigs.k8s.io/json`
@@ -37,7 +37,7 @@ use crate::status::{FieldError, Status};
 const MEDIA_TYPES: [&str; 3] = [JSON, YAML, PROTOBUF];
 const UNRECOGNIZED: &str = "couldn't get version/kind; json parse error: ";
 
-/// What becomes of unknown and repeated fields.
+/// The handling of unknown and repeated fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FieldValidation {
     /// They are dropped without a word.
@@ -168,7 +168,7 @@ impl Decoder<'_> {
     ///
     /// # Errors
     ///
-    /// 400 for a patch that is no patch, 422 for one that makes something else of the object, and those of `apply`.
+    /// 400 for an invalid patch, 422 for a patch that changes the type of the object, and the errors of `apply`.
     pub(crate) fn patched(
         &mut self,
         content_type: &str,
@@ -274,7 +274,7 @@ fn strict(validation: FieldValidation, mut messages: Vec<String>, unknown: Vec<S
 ///
 /// # Errors
 ///
-/// What is wrong with the bytes; `None` for a format that is not read.
+/// The problem of the bytes. An unknown format is `None`.
 pub(crate) fn delete_options(content_type: &str, body: &[u8]) -> Option<Result<Value, String>> {
     let document = match media_type(content_type).as_str() {
         "" | JSON => json::parse(body),

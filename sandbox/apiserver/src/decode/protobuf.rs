@@ -18,7 +18,6 @@ const DEEPEST: usize = 100;
 pub(super) struct Envelope<'a> {
     pub(super) api_version: String,
     pub(super) kind: String,
-    /// The fields.
     content: &'a [u8],
 }
 
@@ -92,7 +91,7 @@ fn message(
     Ok(())
 }
 
-/// Adds one occurrence of a field to those of an object.
+/// Adds one occurrence of a field to the fields of an object.
 fn add(
     field: &'static Field,
     part: WireValue<'_>,
@@ -123,7 +122,7 @@ fn add(
         }
         (of, part) => {
             let value = value(of, part, depth)?;
-            // What is no pointer is always written, and means nothing where it is empty.
+            // A field that is no pointer is always written, and has no meaning if it is empty.
             let is_empty = match &value {
                 Value::Null => true,
                 Value::String(text) => text.is_empty(),

@@ -7,7 +7,7 @@ const CONFIG_MAP: Expected<'_> = Expected { group: "", version: "v1", kind: "Con
 const LEASE: Expected<'_> = Expected { group: "coordination.k8s.io", version: "v1", kind: "Lease", is_custom: false };
 const WIDGET: Expected<'_> = Expected { group: "example.com", version: "v1", kind: "Widget", is_custom: true };
 
-/// What became of a body: the object, or the text of the error; and the warnings.
+/// Returns the decoded object or the text of the error, and the warnings.
 fn read(
     expected: Expected<'_>,
     validation: FieldValidation,
@@ -343,7 +343,7 @@ fn of_custom_objects_only_the_metadata_is_typed() {
     assert_eq!((&object["metadata"], &object["spec"]), (&json!({ "name": "w" }), &json!({ "a": 2, "b": null })));
 }
 
-/// What became of a patch of a deployment, which `make` applies.
+/// Returns the result of a patch of a deployment, which `make` applies.
 fn patch(
     validation: FieldValidation,
     content_type: &str,

@@ -21,7 +21,7 @@ pub(super) fn normalize(text: &str, precision: Precision) -> Option<String> {
     })
 }
 
-/// Whether Go takes the text too: jiff also reads other forms of ISO 8601, and leap seconds.
+/// Returns `true` if Go accepts the text too: jiff also reads other forms of ISO 8601, and leap seconds.
 fn is_rfc3339(text: &str, precision: Precision) -> bool {
     let Some((time, rest)) = text.split_at_checked("0000-00-00T00:00:00".len()) else { return false };
     let (fraction, zone) = rest.split_at(rest.find(['Z', '+', '-']).unwrap_or(rest.len()));
@@ -36,7 +36,7 @@ fn is_rfc3339(text: &str, precision: Precision) -> bool {
     fits(time, "0000-00-00T00:00:00") && !time.ends_with("60") && is_fraction && is_zone
 }
 
-/// Whether a text is a layout in which digits stand for zeros.
+/// Returns `true` if a text matches a layout, in which `0` stands for any digit.
 fn fits(text: &str, layout: &str) -> bool {
     let same = |(byte, expected): (u8, u8)| if expected == b'0' { byte.is_ascii_digit() } else { byte == expected };
     text.len() == layout.len() && text.bytes().zip(layout.bytes()).all(same)

@@ -1,5 +1,5 @@
-//! From JSON to the value that a typed API server holds: fields are checked, and unknown ones and nulls fall away. How
-//! fields that are empty are written is decided later, where an object is stored.
+//! From JSON to the value that a typed API server holds: fields are checked, and unknown ones and nulls fall away. The
+//! form of empty fields is decided later, when an object is stored.
 
 use serde_json::{Map, Number, Value};
 
@@ -52,7 +52,7 @@ impl Typed {
         Ok((value, self.unknown))
     }
 
-    /// Reads a value; `None` where it is null. `go` is the name of the Go type, where the table has one.
+    /// Reads a value; `None` if it is null. `go` is the name of the Go type, if the table has one.
     fn value(&mut self, of: &Type, go: Option<&str>, value: Value) -> Result<Option<Value>, String> {
         let read = match (of, value) {
             (_, Value::Null) => return Ok(None),
@@ -178,14 +178,14 @@ fn is_int32(number: &Number) -> bool {
     number.as_i64().is_some_and(|number| i32::try_from(number).is_ok())
 }
 
-/// Whether a text is base64 with padding.
+/// Returns `true` if a text is base64 with padding.
 fn is_base64(text: &str) -> bool {
     let digits = text.trim_end_matches('=');
     let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     text.len().is_multiple_of(4) && text.len() - digits.len() <= 2 && digits.bytes().all(is_digit)
 }
 
-/// What an item is that is null.
+/// Returns the value of an item that is null.
 fn zero(of: &Type) -> Value {
     match of {
         Type::String | Type::Bytes => "".into(),
@@ -214,12 +214,12 @@ fn word_of(of: &Type) -> &'static str {
     }
 }
 
-/// The type of the items of a list, where the type of the list names it.
+/// Returns the type of the items of a list, if the type of the list names it.
 fn item_name(list: Option<&str>) -> Option<&str> {
     list?.strip_prefix("[]")
 }
 
-/// The type of the values of a map, where the type of the map names it.
+/// Returns the type of the values of a map, if the type of the map names it.
 fn value_name(map: Option<&str>) -> Option<&str> {
     map?.strip_prefix("map[")?.split_once(']').map(|(_, value)| value)
 }

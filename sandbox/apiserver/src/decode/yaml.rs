@@ -158,7 +158,7 @@ fn check_size(values: usize, depth: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// What it takes to repeat a value.
+/// The size of a repeated value.
 struct Size {
     values: usize,
     depth: usize,
@@ -182,7 +182,7 @@ fn size(value: &Value) -> Size {
     }
 }
 
-/// What text without quotes means.
+/// Returns the value of a text without quotes.
 ///
 /// # Upstream
 /// `resolve` of `sigs.k8s.io/yaml/goyaml.v2`

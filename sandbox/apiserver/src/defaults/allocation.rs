@@ -16,7 +16,7 @@ use crate::store::storage::{EventKind, Store};
 
 const SERVICES: Resource = Resource::namespaced("", "v1", "services", "Service");
 
-/// Addresses of services are those of `10.0.0.0/24` without the first, which is that of the API server.
+/// Services get addresses of `10.0.0.0/24`, without the first one, which belongs to the API server.
 const NETWORK: &str = "10.0.0.";
 /// Addresses below are kept for services that name one, as long as others are free.
 const FIRST_FREE: u64 = 17;
@@ -31,13 +31,13 @@ pub(crate) struct Allocations {
     /// The version of the store up to which writes are read.
     version: u64,
     services: BTreeMap<ObjectKey, Allocated>,
-    /// How many services have each address.
+    /// Number of services by address.
     addresses: BTreeMap<String, usize>,
-    /// How many services have each port.
+    /// Number of services by port.
     ports: BTreeMap<u64, usize>,
 }
 
-/// What one service has.
+/// The address and ports of one service.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Allocated {
     address: Option<String>,
@@ -84,7 +84,7 @@ impl Allocations {
         if errors.is_empty() { Ok(()) } else { Err(Status::invalid("", "Service", json::name(service), &errors)) }
     }
 
-    /// Reads the writes of services since the last call; all services, where those writes are no longer kept.
+    /// Reads the writes of services since the last call; all services, if those writes are no longer kept.
     fn read(&mut self, store: &Store) {
         if let Ok(events) = store.events_of(&SERVICES, self.version) {
             for event in events {

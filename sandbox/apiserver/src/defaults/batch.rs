@@ -42,7 +42,7 @@ pub(super) fn generate_selector(job: &mut Value) {
     set(job, &["spec", "selector", "matchLabels", CONTROLLER_UID], Some(uid.into()));
 }
 
-/// The labels of a new job are those of its template where it has none.
+/// A new job without labels gets the labels of its template.
 fn default_labels(job: &mut Value) {
     let has_labels = at(job, &["metadata", "labels"]).and_then(Value::as_object).is_some_and(|map| !map.is_empty());
     if !has_labels && let Some(labels) = at(job, &["spec", "template", "metadata", "labels"]).cloned() {

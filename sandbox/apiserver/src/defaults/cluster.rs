@@ -87,7 +87,7 @@ fn priority(store: &Store, pods: &Resource, pod: &mut Value) -> Result<(), Statu
     Ok(())
 }
 
-/// Sets the overhead of a pod to that of its runtime class.
+/// Sets the overhead of a pod to the overhead of its runtime class.
 fn overhead(store: &Store, pods: &Resource, pod: &mut Value) -> Result<(), Status> {
     let refuse = |pod: &Value, why: &str| Err(Status::forbidden(pods, json::name(pod), why));
     let given = at(pod, &["spec", "overhead"]).cloned();

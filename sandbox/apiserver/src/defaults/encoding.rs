@@ -73,7 +73,7 @@ fn write_quantity(value: &mut Value, step: i128) {
     }
 }
 
-/// Whether the value of a field is written, given that it is there.
+/// Returns `true` if the present value of a field is written.
 fn keeps(field: &Field, value: &Value) -> bool {
     let is_empty = match value {
         Value::Null => true,
@@ -90,7 +90,7 @@ fn keeps(field: &Field, value: &Value) -> bool {
         || (is_scalar && !value.is_null() && matches!(field.empty, Empty::Kept | Empty::Zero | Empty::Null))
 }
 
-/// What is written for a field that is absent.
+/// Returns the value that is written for an absent field.
 fn absent(types: &Types, field: &Field) -> Option<Value> {
     if let Some(default) = &field.default {
         let mut value = default.clone();

@@ -166,7 +166,7 @@ fn items<'a>(object: &'a mut Value, path: &[&str]) -> impl Iterator<Item = &'a m
     list.and_then(Value::as_array_mut).into_iter().flatten()
 }
 
-/// Sets a string where it is absent or empty, which the typed API does not distinguish.
+/// Sets a string that is absent or empty, which the typed API does not distinguish.
 fn default_text(object: &mut Value, path: &[&str], text: &str) {
     if json::text(object, path).is_none_or(str::is_empty) && json::at(object, path).is_none_or(Value::is_string) {
         json::set(object, path, Some(text.into()));

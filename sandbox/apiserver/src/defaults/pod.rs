@@ -6,7 +6,7 @@ use super::{default_text, first_of_several, items};
 use crate::json::{at, map_of, set, text};
 
 /// # Upstream
-/// `SetDefaults_Pod` beside those of templates
+/// `SetDefaults_Pod` without the defaults of templates
 pub(super) fn whole(pod: &mut Value) {
     first_of_several(pod, ["status", "podIP"], ["status", "podIPs"], |ip| json!({ "ip": ip }));
     let Some(spec) = pod.get_mut("spec").filter(|spec| spec.is_object()) else { return };

@@ -22,9 +22,9 @@ struct Row {
 /// A step from an object to the part that a row is about.
 #[derive(Debug, Clone)]
 enum Step {
-    /// The map of a field, made where it is absent.
+    /// The map of a field, created if it is absent.
     Field(&'static str),
-    /// The map of a field; the row does nothing where it is absent.
+    /// The map of a field; the row does nothing if it is absent.
     Present(&'static str),
     /// The items of a list.
     Items(&'static str),

@@ -1,4 +1,4 @@
-//! State that clients cannot set: that of new objects, and fields that an update keeps.
+//! State that clients cannot set: initial state of new objects, and fields that an update keeps.
 //!
 //! # Upstream
 //! `PrepareForCreate` and `PrepareForUpdate` of the strategies in `pkg/registry`, and the admission plugins
@@ -167,8 +167,8 @@ fn key_of_port(port: &Value) -> (Option<i64>, Option<&str>) {
     (port.get("port").and_then(Value::as_i64), text(port, &["protocol"]))
 }
 
-/// Keeps the addresses and ports of a service where the update names none, and gives up those that its new type has no
-/// use for.
+/// Keeps the addresses and ports of a service if the update names none, and releases those that its new type does not
+/// use.
 ///
 /// # Upstream
 /// `patchAllocatedValues` and `dropTypeDependentFields` of `pkg/registry/core/service`

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::json::{at, set};
 
-/// Its labels and its selector are those of its template, where it has none.
+/// Without labels or selector, the controller gets the labels of its template.
 pub(super) fn replication_controller(controller: &mut Value) {
     let is_empty = |value: &Value| value.as_object().is_none_or(serde_json::Map::is_empty);
     if let Some(labels) = at(controller, &["spec", "template", "metadata", "labels"]).cloned() {

@@ -21,7 +21,6 @@ pub(super) const JSON: &str = "application/json";
 pub(super) const TEXT: &str = "text/plain; charset=utf-8";
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// A non-resource request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DiscoveryRequest<'a> {
     pub(crate) method: &'a Method,
@@ -313,7 +312,7 @@ fn aggregated(kinds: &Kinds, core: bool, request: &DiscoveryRequest<'_>) -> Disc
 
 fn aggregated_resource(kind: &Kind) -> Value {
     let resource = &kind.resource;
-    // Built-in kinds leave group and version to be taken from where they stand.
+    // Built-in kinds omit group and version, which the list around them states.
     let (group, version) = if kind.is_custom() { (&*resource.group, &*resource.version) } else { ("", "") };
     let response_kind =
         |group: &str, version: &str, name: &str| json!({ "group": group, "version": version, "kind": name });

@@ -1,6 +1,5 @@
 //! Hashes as they stand in addresses and headers.
 
-/// Sixteen hexadecimal digits.
 pub(crate) fn hex(hash: u64) -> String {
     format!("{hash:016X}")
 }

@@ -1,6 +1,6 @@
 //! JSON with the escapes of Go's `encoding/json`, in which the API server returns objects.
 //!
-//! They matter where a client compares bytes: the data of controller revisions.
+//! They matter if a client compares bytes, such as the data of controller revisions.
 
 use std::io::{self, Write};
 

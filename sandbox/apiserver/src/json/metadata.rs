@@ -5,31 +5,31 @@ use serde_json::{Map, Value};
 
 use super::{at, drop_nulls, list, text};
 
-/// `metadata.name`, empty where there is none.
+/// Returns `metadata.name`, or an empty string.
 #[must_use]
 pub fn name(object: &Value) -> &str {
     text(object, &["metadata", "name"]).unwrap_or_default()
 }
 
-/// `metadata.uid`, empty where there is none.
+/// Returns `metadata.uid`, or an empty string.
 #[must_use]
 pub fn uid(object: &Value) -> &str {
     text(object, &["metadata", "uid"]).unwrap_or_default()
 }
 
-/// `metadata.resourceVersion`, empty where there is none.
+/// Returns `metadata.resourceVersion`, or an empty string.
 #[must_use]
 pub fn version(object: &Value) -> &str {
     text(object, &["metadata", "resourceVersion"]).unwrap_or_default()
 }
 
-/// Whether the object has a `metadata.deletionTimestamp`.
+/// Returns `true` if the object has a `metadata.deletionTimestamp`.
 #[must_use]
 pub fn is_terminating(object: &Value) -> bool {
     at(object, &["metadata", "deletionTimestamp"]).is_some()
 }
 
-/// `metadata.finalizers`.
+/// Returns the strings of `metadata.finalizers`.
 #[must_use]
 pub fn finalizers(object: &Value) -> Vec<&str> {
     list(object, &["metadata", "finalizers"]).iter().filter_map(Value::as_str).collect()

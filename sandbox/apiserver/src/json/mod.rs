@@ -10,7 +10,7 @@ pub(crate) use merge_patch::merge;
 pub use metadata::{finalizers, is_terminating, labels_of, name, uid, version};
 pub(crate) use metadata::{key_of, prune, read_labels};
 
-/// The text at `path`, where there is one.
+/// Returns the string at `path`, if there is one.
 #[must_use]
 pub fn text<'a>(object: &'a Value, path: &[&str]) -> Option<&'a str> {
     at(object, path)?.as_str()
@@ -23,7 +23,7 @@ pub fn at<'a>(object: &'a Value, path: &[&str]) -> Option<&'a Value> {
     (!found.is_null()).then_some(found)
 }
 
-/// The list at `path`, empty where there is none.
+/// Returns the list at `path`, or an empty list.
 #[must_use]
 pub fn list<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
     at(object, path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
@@ -46,14 +46,14 @@ pub fn set(object: &mut Value, path: &[&str], value: Option<Value>) {
     map_of(target).insert((*last).to_owned(), value);
 }
 
-/// Sets `path` where it is absent.
+/// Sets `path` if it is absent.
 pub fn set_default(object: &mut Value, path: &[&str], value: impl Into<Value>) {
     if at(object, path).is_none() {
         set(object, path, Some(value.into()));
     }
 }
 
-/// The value as a map, turned into an empty one where it is something else.
+/// Returns the value as a map. Any other value is replaced with an empty map.
 pub fn map_of(value: &mut Value) -> &mut Map<String, Value> {
     if !value.is_object() {
         *value = Value::Object(Map::new());

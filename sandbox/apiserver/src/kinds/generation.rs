@@ -87,7 +87,7 @@ fn differs(kind: &Kind, old: &Value, new: &Value) -> bool {
     }
 }
 
-/// An object without its metadata, and without its status where that is written apart.
+/// An object without its metadata, and without its status if that is written separately.
 fn without(object: &Value, status: bool) -> Value {
     let mut object = object.clone();
     json::set(&mut object, &["metadata"], None);

@@ -16,21 +16,21 @@ use serde_json::Value;
 
 pub use self::scale_paths::ScalePaths;
 
-/// Pods.
+/// Pods of the core group.
 pub const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
-/// Replica sets.
+/// Replica sets of group `apps`.
 pub const REPLICA_SETS: Resource = Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet");
-/// Deployments.
+/// Deployments of group `apps`.
 pub const DEPLOYMENTS: Resource = Resource::namespaced("apps", "v1", "deployments", "Deployment");
-/// Namespaces.
+/// Namespaces of the core group.
 pub const NAMESPACES: Resource = Resource::cluster_scoped("", "v1", "namespaces", "Namespace");
-/// Nodes.
+/// Nodes of the core group.
 pub const NODES: Resource = Resource::cluster_scoped("", "v1", "nodes", "Node");
-/// Leases.
+/// Leases of group `coordination.k8s.io`.
 pub const LEASES: Resource = Resource::namespaced("coordination.k8s.io", "v1", "leases", "Lease");
 /// Events of the core group.
 pub const EVENTS: Resource = Resource::namespaced("", "v1", "events", "Event");
-/// Config maps.
+/// Config maps of the core group.
 pub const CONFIG_MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
 /// Resource quotas; they are stored, not enforced: see `Sandbox::admit`.
 pub const RESOURCE_QUOTAS: Resource = Resource::namespaced("", "v1", "resourcequotas", "ResourceQuota");
@@ -77,7 +77,6 @@ pub(crate) enum Behaviour {
     ReplicaSet,
     Deployment,
     Namespace,
-    /// No special behaviour.
     Plain,
     /// Never stored: the reviews of authentication and authorization.
     Review,
@@ -85,7 +84,6 @@ pub(crate) enum Behaviour {
     Custom,
 }
 
-/// A subresource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Subresource {
     pub(crate) name: Cow<'static, str>,
@@ -96,7 +94,6 @@ pub(crate) struct Subresource {
     pub(crate) verbs: Vec<&'static str>,
 }
 
-/// A served resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Kind {
     pub(crate) resource: Resource,
@@ -254,8 +251,8 @@ pub(crate) struct Kinds {
 }
 
 impl Kinds {
-    /// The kinds of the table: of each resource its preferred version, and alpha and beta versions only where `beta`
-    /// asks for them and there is no other.
+    /// The kinds of the table: of each resource its preferred version. Alpha and beta versions are served only if
+    /// `beta` is set and there is no other version.
     pub(crate) fn built_in(beta: bool) -> Self {
         let mut kinds = Self { all: Vec::new(), by_resource: BTreeMap::new() };
         for kind in TABLE.lines().skip(1).map(Kind::of_row) {

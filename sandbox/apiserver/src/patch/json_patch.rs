@@ -2,15 +2,15 @@
 //!
 //! # Upstream
 //! `gopkg.in/evanphx/json-patch.v4`: negative indices count from the end, what precedes the first slash of a path is
-//! passed over, a field of a map is replaced where it is absent too, and an absent value is null.
+//! skipped, a field of a map is replaced even if it is absent, and an absent value is null.
 
 use serde_json::Value;
 
 use crate::status::Status;
 
-/// How many operations a patch may have.
+/// Highest number of operations of a patch.
 const MOST_OPERATIONS: usize = 10_000;
-/// How many bytes of JSON the copies of a patch may have together.
+/// Highest total size of the copies of a patch, in bytes of JSON.
 ///
 /// # Upstream
 /// `JSONPatchMaxCopyBytes`
@@ -18,7 +18,7 @@ const MOST_COPIED: usize = 3 * 1024 * 1024;
 /// As deep as JSON is read: operations could put one thing into another for ever.
 const DEEPEST: usize = 250;
 
-/// Applies the operations in order; none of them takes effect where one fails.
+/// Applies the operations in order; none of them takes effect if one fails.
 pub(crate) fn apply(object: &Value, patch: &Value) -> Result<Value, Status> {
     let operations = match patch {
         Value::Null => &[],
@@ -52,9 +52,8 @@ fn not_decoded(value: &Value, wanted: &str) -> Status {
     super::not_decoded("error decoding patch: ", value, wanted)
 }
 
-/// What the operations so far took up.
+/// The size and depth that the operations have used so far.
 struct Spent {
-    /// Bytes of JSON.
     copied: usize,
     /// As deep as the document is, or less deep.
     depth: usize,
@@ -71,7 +70,7 @@ fn perform(document: &mut Value, operation: &Value, spent: &mut Spent) -> Option
         "move" => {
             let from = from()?;
             let value = take(document, from)?;
-            // What is moved may be large, and moved often: it is looked at only where it could have come too deep.
+            // A moved value may be large, and moved often: it is checked only if it may be too deep.
             let most = (length(path) + spent.depth).saturating_sub(length(from)).max(spent.depth);
             if most > DEEPEST {
                 spent.depth = depth(document).max(length(path) + depth(&value));
@@ -145,7 +144,7 @@ fn length(path: &str) -> usize {
     path.matches('/').count()
 }
 
-/// Makes sure that a value is not too deep where it is put.
+/// Makes sure that a value is not too deep at its new place.
 fn check_depth(path: &str, value: &Value, spent: &mut Spent) -> Option<()> {
     spent.depth = spent.depth.max(length(path) + depth(value));
     (spent.depth <= DEEPEST).then_some(())

@@ -14,7 +14,7 @@ use crate::status::Status;
 /// The kind of object that is patched.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Patched {
-    /// An object of a built-in kind, with its type where that is known.
+    /// An object of a built-in kind, with its type if that is known.
     BuiltIn(Option<&'static Struct>),
     /// A custom resource: its lists have no merge keys.
     Custom,

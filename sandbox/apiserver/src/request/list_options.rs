@@ -11,7 +11,6 @@ use crate::status::{FieldError, Status};
 /// Maximum timeout: one year; longer ones are equivalent.
 const LONGEST_TIMEOUT: u64 = 366 * 24 * 3600;
 
-/// The `resourceVersionMatch` parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum VersionMatch {
     Exact,

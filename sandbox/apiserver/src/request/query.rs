@@ -1,4 +1,4 @@
-//! Query parameters.
+//! Parameters of the query string.
 
 use std::collections::BTreeMap;
 

@@ -17,7 +17,6 @@ pub(crate) enum Route {
     Other(Vec<String>),
 }
 
-/// Routes a request.
 pub(crate) fn route(method: &Method, path: &str, query: &str, kinds: &Kinds) -> Result<Route, Status> {
     let query = Query::parse(query);
     let parts = path.split('/').filter(|part| !part.is_empty()).map(decode).collect::<Result<Vec<_>, _>>()?;

@@ -5,21 +5,21 @@ use kcm_api::{ObjectKey, Resource};
 /// The verb of a request, as in RBAC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb {
-    /// Gets an object.
+    /// Reads one object by its name.
     Get,
-    /// Lists a collection.
+    /// Lists the objects of a collection.
     List,
-    /// Watches a collection.
+    /// Watches the objects of a collection.
     Watch,
-    /// Creates an object.
+    /// Creates an object with POST.
     Create,
-    /// Updates an object.
+    /// Replaces an object with PUT.
     Update,
-    /// Patches an object.
+    /// Changes an object with PATCH.
     Patch,
-    /// Deletes one object.
+    /// Deletes one object by its name.
     Delete,
-    /// Deletes a collection.
+    /// Deletes the objects of a collection.
     DeleteCollection,
 }
 
@@ -34,9 +34,9 @@ impl Verb {
 /// The object or collection of a request, and the verb.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// The verb.
+    /// Verb of the API request.
     pub verb: Verb,
-    /// The resource.
+    /// Resource that the path names.
     pub resource: Resource,
     /// The namespace in the path.
     pub namespace: Option<String>,

@@ -37,7 +37,7 @@ impl FaultControls {
         self.shared.change_rules(|state| state.faults.of(resource).held = true);
     }
 
-    /// Ends [`FaultControls::hold_watches`].
+    /// Sends the events that [`FaultControls::hold_watches`] held back.
     pub fn release_watches(&self, resource: &Resource) {
         self.shared.change_rules(|state| state.faults.of(resource).held = false);
     }
@@ -76,17 +76,17 @@ impl FaultControls {
         });
     }
 
-    /// Ends [`FaultControls::freeze_lists`].
+    /// Serves current lists again, after [`FaultControls::freeze_lists`].
     pub fn thaw_lists(&self, resource: &Resource) {
         self.shared.change_rules(|state| state.faults.of(resource).stale = None);
     }
 
-    /// Breaks all watches, and all requests from now on, as where the API server is killed. Objects stay as they are.
+    /// Breaks all watches, and all requests from now on, as if the API server was killed. Objects stay as they are.
     pub fn stop_api_server(&self) {
         self.shared.change_rules(|state| state.faults.begin_outage(Outage::ApiServer));
     }
 
-    /// Fails all requests of resources, and the health checks, as where etcd is killed; watches stay open.
+    /// Fails all requests for resources, and the health checks, as if etcd was killed. Watches stay open.
     pub fn stop_etcd(&self) {
         self.shared.change_rules(|state| state.faults.begin_outage(Outage::Etcd));
     }
@@ -128,7 +128,7 @@ impl InjectedFault {
         self.shared.lock().faults.counts(self.id).1
     }
 
-    /// Removes the fault.
+    /// Removes the fault from the sandbox.
     pub fn remove(&self) {
         self.shared.change_rules(|state| state.faults.remove(self.id));
     }

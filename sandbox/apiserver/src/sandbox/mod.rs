@@ -177,7 +177,7 @@ impl Sandbox {
         self.shared.change_rules(|state| state.server.store.compact());
     }
 
-    /// Gets an object.
+    /// Returns a copy of an object, if it exists.
     #[must_use]
     pub fn get(&self, resource: &Resource, key: &ObjectKey) -> Option<Value> {
         let stored = self.shared.lock().server.store.get(event_view::stored_as(resource), key).cloned();
@@ -206,7 +206,7 @@ impl Sandbox {
         self.write(&target, |server, write| server.create(write, server.reader(&target)?(object)?))
     }
 
-    /// Updates an object.
+    /// Replaces an object, as PUT does.
     pub fn update(&self, resource: &Resource, object: Value) -> Result<Value, Status> {
         self.put(resource, None, object)
     }
@@ -240,7 +240,7 @@ impl Sandbox {
         self.delete_with(resource, key, &DeleteOptions { grace: Some(0), ..DeleteOptions::default() })
     }
 
-    /// Creates a namespace.
+    /// Creates a namespace of this name.
     pub fn create_namespace(&self, name: &str) -> Result<Value, Status> {
         self.create(&NAMESPACES, json!({ "metadata": { "name": name } }))
     }

@@ -1,6 +1,6 @@
 //! The schema of the API: types, list keys, merge keys. Pure.
 //!
-//! The types are those of `data/schema.txt`, which `cargo xtask sandbox-tables` writes from upstream's OpenAPI
+//! The types are in `data/schema.txt`, which `cargo xtask sandbox-tables` writes from upstream's OpenAPI
 //! documents; its first lines explain the notation. Patches, server-side apply, validation of field names, defaults
 //! and our own OpenAPI documents are all answered from here.
 
@@ -34,11 +34,11 @@ pub(crate) struct Types {
 pub(crate) struct Struct {
     /// As OpenAPI names it, for example `io.k8s.api.apps.v1.Deployment`.
     pub(crate) name: &'static str,
-    /// Group, version and kind, where objects of this type have a path of their own.
+    /// Group, version and kind, if objects of this type have a path of their own.
     pub(crate) kind: Option<(&'static str, &'static str, &'static str)>,
     /// Is owned and replaced as a whole by server-side apply.
     pub(crate) atomic: bool,
-    /// Ordered by name.
+    /// Fields in the order of their names.
     pub(crate) fields: Vec<Field>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Field {
     pub(crate) name: &'static str,
     pub(crate) of: Type,
     pub(crate) required: bool,
-    /// What OpenAPI states as the default. `{}` means that the API server always writes the field; for
+    /// The default in OpenAPI. `{}` means that the API server always writes the field; for
     /// list keys, the value of an absent key.
     pub(crate) default: Option<Value>,
     pub(crate) list: ListKind,
@@ -70,21 +70,18 @@ pub(crate) enum Type {
     Int64,
     Number,
     Bool,
-    /// Base64.
+    /// A base64 string in JSON.
     Bytes,
-    /// RFC 3339.
+    /// An RFC 3339 string in JSON.
     Time,
     Quantity,
     IntOrString,
-    /// Whatever JSON.
     Any,
     List(Box<Type>),
     Map(Box<Type>),
-    /// See [`Types::get`].
     Struct(StructId),
 }
 
-/// Names a [`Struct`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct StructId(usize);
 
@@ -103,24 +100,23 @@ pub(crate) enum ListKind {
 /// How the API server writes a field that is empty or absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Empty {
-    /// As its default; not at all where it has none.
+    /// As its default; omitted if it has none.
     #[default]
     Default,
     Omitted,
     Null,
     /// As the number, or the quantity, 0.
     Zero,
-    /// As it is; not at all where it is absent.
+    /// Unchanged; omitted if it is absent.
     Kept,
 }
 
 /// How a strategic merge patch understands a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Patch {
-    /// Lists are merged, not replaced; by `key` where their items are objects.
+    /// Lists are merged, not replaced; by `key` if their items are objects.
     pub(crate) merge: bool,
     pub(crate) key: Option<&'static str>,
-    /// `$retainKeys` is understood.
     pub(crate) retain_keys: bool,
 }
 

@@ -67,7 +67,7 @@ impl Selection {
     }
 }
 
-/// Whether all requirements of one field, which is looked up once, are met.
+/// Returns `true` if all requirements of one field, which is looked up once, are met.
 fn all_match(requirements: &[FieldRequirement], key: &ObjectKey, object: &Stored) -> bool {
     let Some(first) = requirements.first() else { return true };
     let path: Vec<&str> = first.path.iter().map(String::as_str).collect();
@@ -172,7 +172,7 @@ fn unescape(value: &str) -> Result<String, String> {
 const ANYWHERE: [&str; 2] = ["metadata.name", "metadata.namespace"];
 const IN_CLUSTER: [&str; 1] = ["metadata.name"];
 
-/// The fields of metadata and those of its own that a kind is selected by, where it has any.
+/// Returns the fields of metadata and the other fields by which a kind is selected, if it has any.
 ///
 /// # Upstream
 /// `AddFieldLabelConversionFunc` in `pkg/apis`

@@ -12,7 +12,7 @@ use crate::store::storage::Store;
 pub struct Attempt<'a> {
     /// The verb; a patch counts as an update.
     pub verb: Verb,
-    /// The resource.
+    /// Resource of the written object.
     pub resource: &'a Resource,
     /// The subresource, for example `status`.
     pub subresource: Option<&'a str>,

@@ -45,7 +45,6 @@ pub(crate) fn complete(definition: &mut Value) {
     json::set(definition, &["status", "storedVersions"], Some(stored.into()));
 }
 
-/// Validates a definition.
 pub(crate) fn check(old: Option<&Value>, new: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let field = |path: &[&str]| text(new, path).unwrap_or_default().to_owned();
@@ -109,7 +108,7 @@ enum Approval<'a> {
     Missing,
     /// Neither a URL nor `unapproved`.
     Invalid(&'a str),
-    /// Explicitly unapproved.
+    /// The definition says that it is not approved.
     Bypassed(&'a str),
     /// Approved at this URL.
     Approved(&'a str),

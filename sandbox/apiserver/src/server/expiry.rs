@@ -46,7 +46,6 @@ impl Server {
         self.expiry.next_due(now.elapsed).is_some()
     }
 
-    /// Removes expired events.
     pub(crate) fn expire(&mut self, now: Now) {
         while let Some(key) = self.expiry.next_due(now.elapsed) {
             self.expiry.removed(&key);

@@ -40,7 +40,7 @@ use crate::server::expiry::Expiry;
 use crate::status::Status;
 use crate::store::storage::Store;
 
-/// Responds to a path and its decoded query; absent where no response ever comes.
+/// Responds to a path and its decoded query; absent if no response is ever sent.
 pub(crate) type PathHandler = Arc<dyn Fn(&str, &Query) -> Option<Result<Value, Status>> + Send + Sync>;
 
 /// The body and parameters of a write request.
@@ -58,7 +58,7 @@ pub(crate) struct Server {
     pub(crate) random: Random,
     pub(crate) allocations: Allocations,
     pub(crate) hooks: Vec<Hook>,
-    /// What is served beneath a path, beside the kinds.
+    /// Handlers by path, beside the kinds.
     pub(crate) aggregated: Vec<(String, PathHandler)>,
     /// Resources whose controllers do not run; creating such an object returns a warning.
     pub(crate) unreconciled: BTreeSet<Resource>,

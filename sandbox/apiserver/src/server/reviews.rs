@@ -16,7 +16,6 @@ use crate::status::{FieldError, Status};
 const USER: &str = "sandbox-admin";
 const GROUPS: [&str; 2] = ["system:masters", "system:authenticated"];
 
-/// Answers a review.
 pub(crate) fn answer(kind: &Kind, namespace: Option<&str>, review: &Value, now: Now) -> Result<Value, Status> {
     let spec = at(review, &["spec"]).cloned().unwrap_or_else(|| json!({}));
     let (metadata, spec, status) = match &*kind.resource.kind {

@@ -67,7 +67,7 @@ fn metadata(object: &Value, now: Timestamp) -> Value {
     metadata
 }
 
-/// What each container of a pod uses.
+/// Returns the usage of each container of a pod.
 fn usage(pod: &Value) -> [(&'static str, String); 2] {
     let annotated = |name, otherwise: &str| {
         let value = pod["metadata"]["annotations"].get(name).and_then(Value::as_str);

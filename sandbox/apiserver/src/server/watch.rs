@@ -178,7 +178,7 @@ impl Watch {
         WatchEvent::Bookmark { version: self.cursor, ends_initial_events: false }
     }
 
-    /// Converts an event for the selection: an object that enters it is added, one that leaves it is deleted.
+    /// Converts an event for the selection: an object that enters it is added, an object that leaves it is deleted.
     fn seen(&self, event: &Event) -> Option<WatchEvent> {
         let matches = |object: &Arc<Stored>| self.selection.matches(&event.key, object);
         let before = event.previous.as_ref().filter(|previous| matches(previous));

@@ -7,20 +7,20 @@ use http::HeaderMap;
 
 use crate::request::Target;
 
-/// A logged request.
+/// An entry of the request log.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// Arrival time, since the start of the sandbox.
     pub at: Duration,
-    /// HTTP method.
+    /// HTTP method of the request.
     pub method: String,
     /// Path of the URL.
     pub path: String,
     /// Query of the URL as sent, or empty.
     pub query: String,
-    /// Headers as sent.
+    /// Headers as the client sent them.
     pub headers: HeaderMap,
-    /// Body as sent.
+    /// Body as the client sent it.
     pub body: String,
     /// The target, if it is a resource request.
     pub target: Option<Target>,

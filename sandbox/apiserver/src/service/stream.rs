@@ -20,12 +20,11 @@ use crate::service::shared::{Shared, State};
 /// `defaultBookmarkFrequency` of the cacher
 const BOOKMARK_PERIOD: Duration = Duration::from_mins(1);
 
-/// One open watch.
 pub(crate) struct WatchStream {
     shared: Arc<Shared>,
     watch: Watch,
     notifier: watch::Receiver<()>,
-    /// Sequence number at opening, compared with those of faults.
+    /// Sequence number at opening, compared with the numbers of faults.
     since: u64,
     deadline: Instant,
     next_bookmark: Instant,

@@ -22,7 +22,7 @@ pub enum EventKind {
     Deleted,
 }
 
-/// A write event.
+/// An event of one write.
 #[derive(Debug)]
 pub struct Event {
     /// Resource of the object.
@@ -31,7 +31,7 @@ pub struct Event {
     pub key: ObjectKey,
     /// Resource version of the write.
     pub version: u64,
-    /// Event type.
+    /// Type of the watch event.
     pub kind: EventKind,
     /// The object after the write; for a deletion its last state with the version of the deletion.
     pub object: Arc<Stored>,
@@ -45,7 +45,7 @@ pub struct Event {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("too old resource version: {requested} ({oldest})")]
 pub struct TooOld {
-    /// The requested version.
+    /// Version that the client requested.
     pub requested: u64,
     /// The oldest version in the window.
     pub oldest: u64,

@@ -1,11 +1,11 @@
-//! Horizontal pod autoscalers.
+//! Rows of horizontal pod autoscalers.
 
 use serde_json::Value;
 
 use super::phrase::{self, NONE, text_of};
 use super::row::Row;
 
-/// How many metrics are named.
+/// Highest number of metrics in a cell.
 const SHOWN: usize = 2;
 const UNKNOWN: &str = "<unknown>";
 

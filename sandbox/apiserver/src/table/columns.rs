@@ -33,7 +33,6 @@ impl Column {
 
 type Columns = BTreeMap<&'static str, Vec<Column>>;
 
-/// Columns by resource.
 static COLUMNS: LazyLock<Columns> = LazyLock::new(|| parse(include_str!("../../data/columns.txt")));
 
 /// The columns of a resource, or of its subresource.

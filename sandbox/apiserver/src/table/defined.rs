@@ -10,7 +10,7 @@ use super::row::Row;
 use crate::json::{list, text};
 use crate::kinds::Kind;
 
-/// The `additionalPrinterColumns` of a definition, none where it has none.
+/// Returns the `additionalPrinterColumns` of a definition.
 pub(super) fn columns(kind: &Kind) -> Vec<Value> {
     kind.definition.as_deref().map_or(&[][..], |version| list(version, &["additionalPrinterColumns"])).to_vec()
 }

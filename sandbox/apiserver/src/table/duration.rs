@@ -25,7 +25,7 @@ pub(super) fn human_duration(seconds: i64) -> String {
     }
 }
 
-/// A count of large units and, where there is a rest, of small ones.
+/// Formats a number of large units and, if there is a rest, of small units.
 fn of_two(seconds: i64, large: i64, large_sign: &str, small: i64, small_sign: &str) -> String {
     match seconds % large / small {
         0 => format!("{}{large_sign}", seconds / large),

@@ -1,4 +1,4 @@
-//! What extends the API: webhooks, policies and services behind it.
+//! Extensions of the API: webhooks, policies and API services.
 
 use serde_json::Value;
 

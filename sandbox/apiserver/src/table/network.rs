@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::phrase::{NONE, first_of, or, text_of};
 use super::row::Row;
 
-/// How many hosts, addresses or ports are named.
+/// Highest number of hosts, addresses or ports in a cell.
 const SHOWN: usize = 3;
 
 pub(super) fn external_address(row: &Row<'_>) -> String {
@@ -24,7 +24,7 @@ pub(super) fn external_address(row: &Row<'_>) -> String {
     }
 }
 
-/// Addresses of a load balancer in order; names only where there are none.
+/// Addresses of a load balancer in order, or its host names if there are none.
 pub(super) fn balancer_addresses(row: &Row<'_>) -> String {
     let addresses: BTreeSet<&str> = row
         .list("/status/loadBalancer/ingress")

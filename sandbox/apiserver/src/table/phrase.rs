@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::quantity::Quantity;
 
-/// What a cell holds in place of a value that is absent.
+/// The text of a cell whose value is absent.
 pub(super) const NONE: &str = "<none>";
 pub(super) const UNSET: &str = "<unset>";
 
@@ -57,7 +57,7 @@ pub(super) fn quantity(amount: &Value) -> String {
     }
 }
 
-/// The quantity in a map of resources, `0` where it is not there.
+/// The quantity in a map of resources, `0` if it is absent.
 pub(super) fn amount(resources: Option<&Value>, name: &str) -> String {
     match resources.and_then(|resources| resources.get(name)) {
         None | Some(Value::Null) => "0".to_owned(),

@@ -53,7 +53,7 @@ impl Restarts {
 struct Initialization {
     ready: usize,
     restarts: Restarts,
-    /// Those of sidecars.
+    /// Restarts of the sidecar containers.
     sidecar_restarts: Restarts,
     /// The status of the container that the pod waits for.
     holds: Option<String>,
@@ -182,7 +182,7 @@ fn is_ready(condition: &Value) -> bool {
     condition["type"] == "Ready" && condition["status"] == "True"
 }
 
-/// The state of a container, where it is the named one.
+/// Returns the state of a container, if it is the named state.
 fn state<'a>(status: &'a Value, name: &str) -> Option<&'a Value> {
     status.get("state")?.get(name).filter(|state| !state.is_null())
 }

@@ -1,4 +1,4 @@
-//! What a row of a table is made from.
+//! The data from which a row of a table is built.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -22,12 +22,12 @@ impl<'a> Row<'a> {
         self.at(pointer)?.as_str()
     }
 
-    /// The string at a JSON pointer, empty where there is none.
+    /// Returns the string at a JSON pointer, or an empty string.
     pub(super) fn text(&self, pointer: &str) -> &'a str {
         self.str(pointer).unwrap_or_default()
     }
 
-    /// The list at a JSON pointer, empty where there is none.
+    /// Returns the list at a JSON pointer, or an empty list.
     pub(super) fn list(&self, pointer: &str) -> &'a [Value] {
         self.at(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
@@ -57,7 +57,7 @@ impl<'a> Row<'a> {
         self.str(pointer)?.parse().ok()
     }
 
-    /// How long ago a time was.
+    /// Formats the time that has passed since `time`.
     pub(super) fn since_time(&self, time: Option<Timestamp>) -> String {
         time.map_or_else(|| "<unknown>".to_owned(), |time| human_duration(self.now.duration_since(time).as_secs()))
     }
@@ -67,7 +67,7 @@ impl<'a> Row<'a> {
         self.list("/status/conditions").iter().find(|condition| condition["type"] == *kind)
     }
 
-    /// Whether the condition of a type is true.
+    /// Returns `true` if the condition of a type is true.
     pub(super) fn is_true(&self, kind: &str) -> bool {
         self.condition(kind).is_some_and(|condition| condition["status"] == "True")
     }

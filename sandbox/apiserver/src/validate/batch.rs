@@ -30,7 +30,7 @@ pub(super) fn job(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     common(&spec, errors);
 }
 
-/// Whether labels and selector are those that are generated.
+/// Checks that labels and selector are the generated ones.
 fn generated_selector(object: &FieldPath<'_, '_>, spec: &FieldPath<'_, '_>, uid: &str, errors: &mut Errors) {
     if spec.get("manualSelector").is_true() {
         return;

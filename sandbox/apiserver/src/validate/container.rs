@@ -132,7 +132,6 @@ fn environment(variable: &FieldPath<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Checks a `fieldRef`.
 pub(super) fn field_ref(field: &FieldPath<'_, '_>, known: &[&str], errors: &mut Errors) {
     if field.get("apiVersion").is_empty() {
         errors.push(field.get("apiVersion").required(""));
@@ -172,7 +171,6 @@ pub(super) fn field_ref(field: &FieldPath<'_, '_>, known: &[&str], errors: &mut 
     }
 }
 
-/// Checks a `resourceFieldRef`.
 pub(super) fn resource_field_ref(field: &FieldPath<'_, '_>, errors: &mut Errors) {
     let resource = field.get("resource");
     let is_huge_pages = |name: &str| {
@@ -245,7 +243,7 @@ pub(super) fn no_way_up(path: &FieldPath<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Probes and hooks.
+/// Checks handlers of probes and hooks.
 pub(super) fn handlers(container: &FieldPath<'_, '_>, errors: &mut Errors) {
     for hook in ["postStart", "preStop"] {
         let lifecycle = container.get("lifecycle");

@@ -1,5 +1,5 @@
-//! Events of `events.k8s.io`, which have stricter rules than those of the core group; the paths in errors are those of
-//! the core group, as upstream.
+//! Events of `events.k8s.io`, which have stricter rules than events of the core group. The paths in errors are the core
+//! group's, as in upstream.
 //!
 //! # Upstream
 //! `pkg/apis/core/validation/events.go`

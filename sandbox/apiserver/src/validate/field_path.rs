@@ -46,7 +46,6 @@ impl fmt::Display for FieldPath<'_, '_> {
 }
 
 impl<'v> FieldPath<'v, '_> {
-    /// A whole object.
     pub(super) const fn root(value: &'v Value) -> Self {
         Self { value, parent: None, step: Step::Field("") }
     }
@@ -115,7 +114,7 @@ impl<'v> FieldPath<'v, '_> {
         }
     }
 
-    /// The string, empty where there is none.
+    /// Returns the string, or an empty string.
     pub(super) fn text(&self) -> &'v str {
         self.value.as_str().unwrap_or_default()
     }
@@ -177,7 +176,7 @@ impl<'v> FieldPath<'v, '_> {
         }
     }
 
-    /// Refuses an empty string, and one that is not among those known.
+    /// Refuses an empty string, and a string that is not in `known`.
     pub(super) fn must_be_one_of(&self, known: &[&str], errors: &mut Errors) {
         self.must_be_set("", errors);
         if !self.is_empty() {
@@ -206,7 +205,6 @@ impl<'v> FieldPath<'v, '_> {
         }
     }
 
-    /// Refuses certain numbers.
     pub(super) fn refuse_number(&self, is_refused: impl Fn(i64) -> bool, detail: &str, errors: &mut Errors) {
         if self.number().is_some_and(is_refused) {
             errors.push(self.invalid(detail));
@@ -218,7 +216,7 @@ impl<'v> FieldPath<'v, '_> {
         self.refuse_number(|number| number < 0, NOT_NEGATIVE, errors);
     }
 
-    /// Refuses strings that are not among those known; an empty string is one of them only where it is listed.
+    /// Refuses strings that are not in `known`, which must list the empty string to allow it.
     pub(super) fn one_of(&self, known: &[&str], errors: &mut Errors) {
         if self.is_given() && !known.contains(&self.text()) {
             errors.push(self.unsupported(known));

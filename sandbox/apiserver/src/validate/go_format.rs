@@ -1,5 +1,5 @@
-//! Values as the API prints them in errors: fields in the order of the Go types, absent ones as null where those have no
-//! names for JSON.
+//! Values as the API prints them in errors: fields in the order of the Go types, absent ones as null if the types have
+//! no names for JSON.
 
 use serde_json::Value;
 

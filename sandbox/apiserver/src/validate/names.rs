@@ -26,7 +26,7 @@ impl FieldPath<'_, '_> {
         self.refuse(self.text(), rule, errors);
     }
 
-    /// Refuses an empty string, and one that breaks the rule.
+    /// Refuses an empty string, and a string that breaks the rule.
     pub(super) fn must_follow(&self, rule: Rule, errors: &mut Errors) {
         self.must_be_set("", errors);
         self.may_follow(rule, errors);
@@ -39,7 +39,7 @@ impl FieldPath<'_, '_> {
         }
     }
 
-    /// Refuses `text` at this path where it breaks the rule.
+    /// Refuses `text` at this path if it breaks the rule.
     pub(super) fn refuse(&self, text: &str, rule: Rule, errors: &mut Errors) {
         errors.extend(rule(text).into_iter().map(|problem| self.refused(text, problem)));
     }

@@ -9,7 +9,7 @@ use super::field_path::{Errors, FieldPath};
 use super::{container, metadata, names, scheduling, security_context, volume};
 use crate::status::FieldError;
 
-/// What a pod spec belongs to, where rules differ by it.
+/// The owner of a pod spec, on which some rules depend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Of {
     NewPod,

@@ -21,7 +21,7 @@ const FIELDS: [Field; 5] = [
 ];
 const DESCRIPTORS: [&str; 7] = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
 
-/// What is wrong with a schedule.
+/// Returns the problem of an invalid schedule.
 pub(super) fn check(schedule: &str) -> Result<(), String> {
     if let Some(every) = schedule.strip_prefix("@every ") {
         return if is_duration(every) {
@@ -128,7 +128,7 @@ const AREAS: [&str; 11] = [
     "Pacific",
 ];
 
-/// Whether a name can be that of a time zone.
+/// Returns `true` if a name can name a time zone.
 pub(super) fn is_time_zone(name: &str) -> bool {
     let is_plain = name.split('/').all(|part| {
         part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-+".contains(&byte))

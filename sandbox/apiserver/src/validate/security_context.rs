@@ -9,7 +9,6 @@ pub(super) fn user_id(id: &FieldPath<'_, '_>, errors: &mut Errors) {
     id.refuse_number(|id| !(0..=i64::from(i32::MAX)).contains(&id), IDS, errors);
 }
 
-/// A `seccompProfile`.
 pub(super) fn seccomp(profile: &FieldPath<'_, '_>, errors: &mut Errors) {
     if profile.is_absent() {
         return;

@@ -53,7 +53,7 @@ pub(super) fn of_nodes(requirement: &FieldPath<'_, '_>, errors: &mut Errors) {
     requirement.get("key").follows(names::qualified, errors);
 }
 
-/// The parsed selector; `None` where it is invalid.
+/// Returns the parsed selector; `None` if it is invalid.
 pub(super) fn parse(selector: &FieldPath<'_, '_>) -> Option<Selector> {
     // A missing selector is none, and not one without requirements.
     let parsed = Option::<LabelSelector>::deserialize(selector.value).ok()??;

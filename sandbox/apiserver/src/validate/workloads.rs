@@ -19,7 +19,7 @@ struct Rules {
     forbids_deadline_in: &'static str,
     /// Whether an absent selector is an error of its own.
     requires_selector: bool,
-    /// The message about the whole selector where a part of it is invalid.
+    /// The message about the whole selector if a part of it is invalid.
     wrong_selector: Option<&'static str>,
 }
 
@@ -137,7 +137,7 @@ pub(super) fn at_most_all(field_path: &FieldPath<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Whether a number or percentage is 0; malformed percentages count as 0, as upstream.
+/// Returns `true` if a number or percentage is 0; malformed percentages count as 0, as upstream.
 fn is_none(field_path: &FieldPath<'_, '_>) -> bool {
     if field_path.value.is_string() {
         percent(field_path.text()).unwrap_or(0) == 0
@@ -331,7 +331,6 @@ fn status(plural: &str, old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
-/// A controller revision.
 pub(super) fn revision(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     object.get("data").must_be_given("data is mandatory", errors);
     object.get("revision").not_negative(errors);

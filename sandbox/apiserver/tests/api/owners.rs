@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use crate::rows::{MAP, MAPS};
 use crate::support::{Answer, TestRequest, call, done, get, merge, patch, pod, post, put};
 
-/// Requests one after the other, and what kube-apiserver 1.36.3 answered: a code, the message of a failure, else the
+/// Requests in order with the responses of kube-apiserver 1.36.3: a code, the message of a failure, else the
 /// generation and the managed fields, which contain only whether they have a time.
 ///
-/// Messages of rows with `parser` are those of Go's parsers, whose wording is not compared.
+/// Messages of rows with `parser` come from Go's parsers, and their wording is not compared.
 const RECORDED: &str = include_str!("owners.jsonl");
 
 fn apply(path: &str, body: &Value) -> TestRequest {
@@ -35,7 +35,7 @@ fn ask_of(row: &Value) -> TestRequest {
     ask.header("user-agent", program)
 }
 
-/// What is recorded of an answer.
+/// Returns the recorded parts of a response.
 fn summary(answer: &Answer) -> Value {
     let mut summary = json!({ "code": answer.code });
     if answer.json["kind"] == "Status" {
@@ -51,7 +51,7 @@ fn summary(answer: &Answer) -> Value {
         entry["time"] = entry["time"].is_string().into();
         entry.as_object_mut().map(|entry| entry.remove("fieldsType"));
     }
-    // The recording took its time, so the order by time is not that of here.
+    // The recording took longer, so that its order by time differs.
     owners.sort_by_key(|entry| {
         ["operation", "manager", "subresource", "apiVersion"].map(|field| entry[field].as_str().map(str::to_owned))
     });

@@ -1,4 +1,4 @@
-//! What the API stores and refuses, as a kube-apiserver 1.36.3 answered it: a line is a request and its answer.
+//! Writes that the API stores or refuses, recorded from kube-apiserver 1.36.3: a line has a request and its response.
 //!
 //! `given` is created before; `how` and `sub` say what `body` is then: a patch, or an object to put. In answers `<some>`
 //! stands for what the server chooses, and messages end where upstream continues with a difference of its internal types.
@@ -160,7 +160,6 @@ fn find_uid(text: &str) -> Option<usize> {
     })
 }
 
-/// The first difference.
 fn difference(path: &str, expected: &Value, found: &Value) -> Option<String> {
     if expected == "<some>" {
         return found.is_null().then(|| format!("{path} is missing"));

@@ -15,7 +15,7 @@ pub(crate) const JSON_PATCH: &str = "application/json-patch+json";
 
 /// A request in a situation, what it answers, and what a watch of `watched` sees.
 ///
-/// `{version}` and `{uid}` stand for those of the last answer of `given`.
+/// `{version}` and `{uid}` stand for the version and the uid in the last response of `given`.
 pub(crate) struct Row {
     name: &'static str,
     given: Vec<TestRequest>,

@@ -1,4 +1,4 @@
-//! What differs kind by kind: puts, versions, deletions, fields to select by, and how long objects live.
+//! Differences between kinds: updates, versions, deletions, fields to select by, and how long objects live.
 
 use std::time::Duration;
 

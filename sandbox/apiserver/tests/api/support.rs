@@ -106,7 +106,6 @@ pub(crate) async fn done(sandbox: &Sandbox, ask: &TestRequest) -> Answer {
     answer
 }
 
-/// An open watch.
 pub(crate) struct Watching {
     body: ResponseBody,
 }
@@ -151,7 +150,7 @@ impl Watching {
         events
     }
 
-    /// Whether nothing comes for a minute less a second, which is before the next bookmark.
+    /// Returns `true` if no event comes for 59 seconds, which is before the next bookmark.
     pub(crate) async fn is_quiet(&mut self) -> bool {
         tokio::time::timeout(std::time::Duration::from_secs(59), self.next()).await.is_err()
     }

@@ -8,7 +8,6 @@ use super::snapshot::{Deployment, PodState, Snapshot};
 /// The name of the deployment of the demo.
 pub(super) const NAME: &str = "web";
 
-/// One step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Step {
     /// The change that the step makes.
@@ -105,7 +104,7 @@ impl Step {
         }
     }
 
-    /// Reports whether the newest replica set is that of this step: the status may be older than the change.
+    /// Returns `true` if the newest replica set belongs to this step: the status may be older than the change.
     fn is_written(&self, web: &Deployment) -> bool {
         let newest = web.sets.last();
         match self.act {

@@ -24,7 +24,7 @@ pub(crate) struct Deployment {
     pub(crate) ready: u64,
     pub(crate) updated: u64,
     pub(crate) total: u64,
-    /// `observedGeneration` equals `generation`.
+    /// Whether `observedGeneration` equals `generation`.
     pub(crate) observed: bool,
     pub(crate) sets: Vec<ReplicaSet>,
 }
@@ -65,7 +65,6 @@ impl PodState {
     }
 }
 
-/// A core/v1 event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Event {
     pub(crate) at: Timestamp,
@@ -96,7 +95,7 @@ impl Snapshot {
         }
         let deployments = objects.deployments.iter().map(|found| deployment(found, objects)).collect();
         let mut events: Vec<Event> = objects.events.iter().filter_map(parse_event).collect();
-        // Normal kubelet events would hide those of the controllers.
+        // Normal kubelet events would hide the events of the controllers.
         events.retain(|event| event.warning || !event.object.starts_with("Pod/"));
         events.sort_by_key(|event| event.at);
         let events = events.split_off(events.len().saturating_sub(EVENTS));

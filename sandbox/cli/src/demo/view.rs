@@ -17,7 +17,7 @@ const EVENTS: usize = 7;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Progress<'a> {
     pub(super) step: &'a Step,
-    /// Counts from one.
+    /// Number of the step, from 1.
     pub(super) number: usize,
     pub(super) of: usize,
     pub(super) elapsed: Duration,

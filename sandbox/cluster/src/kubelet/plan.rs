@@ -74,7 +74,6 @@ pub(crate) struct ContainerPlan {
     pub(crate) startup: Duration,
     /// Time from running to the success of the readiness probe.
     pub(crate) probe: Duration,
-    /// The specified behaviour.
     pub(crate) ready: Option<Ready>,
     pub(crate) end: End,
     pub(crate) stop: Stop,

@@ -55,7 +55,6 @@ pub(crate) struct Node {
     lost: bool,
 }
 
-/// All nodes.
 #[derive(Debug)]
 pub(crate) struct Nodes {
     known: BTreeMap<Arc<str>, Node>,
@@ -94,7 +93,6 @@ impl Nodes {
         names.into_iter().filter(|name| Self::create(api, name).is_ok()).collect()
     }
 
-    /// Creates a node.
     pub(crate) fn create(api: &DirectClient, name: &str) -> Result<(), Status> {
         api.create(&NODES, object::node(name)).map(drop)
     }

@@ -91,7 +91,6 @@ impl Lab {
     }
 }
 
-/// Lets time pass.
 pub(crate) async fn pass(millis: u64) {
     tokio::time::sleep(Duration::from_millis(millis)).await;
 }

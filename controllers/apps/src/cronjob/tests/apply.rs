@@ -10,8 +10,8 @@ use kcm_testing::{TestCluster, TestEnvironment};
 use serde_json::{Value, json};
 
 use super::{CronJobBuilder, cron_job, zones};
-use crate::cluster::{Cluster, NAMESPACE, environment, key, now};
 use crate::cronjob::{SYNCS, init_in};
+use crate::tests::cluster::{Cluster, NAMESPACE, environment, key, now};
 
 pub(super) const CRON_JOBS: Resource = views::CronJob::RESOURCE;
 pub(super) const JOBS: Resource = views::Job::RESOURCE;

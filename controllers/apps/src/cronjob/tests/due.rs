@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::{cron_job, schedule, time, zones};
-use crate::cluster::now;
 use crate::cronjob::due::{Due, NeverReason, due};
+use crate::tests::cluster::now;
 
 /// What is due, in a word and the seconds since when.
 fn word(due: &Due) -> (&'static str, Option<i64>) {

@@ -7,8 +7,8 @@ use kcm_framework::informers::Change;
 use serde_json::json;
 
 use super::{CronJobBuilder, cron_job, zones};
-use crate::cluster::{key, now};
 use crate::cronjob::event_mapping::key_for_cron_job;
+use crate::tests::cluster::{key, now};
 
 #[test]
 fn a_change_of_the_schedule_waits_for_its_next_start_and_others_do_not() {

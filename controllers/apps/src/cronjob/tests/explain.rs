@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::{CronJobBuilder, JobBuilder, cron_job, job, observed, zones};
-use crate::cluster::now;
 use crate::cronjob::due::due;
 use crate::cronjob::plan::plan;
+use crate::tests::cluster::now;
 
 #[test]
 fn a_plan_in_words_says_why_no_job_starts_and_when_the_next_one_does() {

@@ -12,7 +12,7 @@ use super::apply::{
     with,
 };
 use super::cron_job;
-use crate::cluster::now;
+use crate::tests::cluster::now;
 
 /// Three minutes of a cron job that keeps one finished job: each job is started once, finishes, and is deleted.
 async fn three_minutes(cluster: &TestCluster) -> Seen {

@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 
 use super::observe::{Observed, OwnedJob};
 use super::schedule::{Schedule, TimeZones};
-use crate::cluster::NAMESPACE;
-use crate::fixtures::{ObjectBuilder, ago};
+use crate::tests::cluster::NAMESPACE;
+use crate::tests::fixtures::{ObjectBuilder, ago};
 
 const UID: &str = "cron-uid";
 

@@ -5,10 +5,10 @@ use kcm_framework::events::{Event as _, EventText};
 use serde_json::json;
 
 use super::{CronJobBuilder, JobBuilder, cron_job, job, observed, time, zones};
-use crate::cluster::now;
 use crate::cronjob::due::due;
 use crate::cronjob::events::CronJobEvent;
 use crate::cronjob::plan::{Decision, Plan, plan};
+use crate::tests::cluster::now;
 
 /// The job of the start at [`now`].
 const DUE: &str = "report-29455920";

@@ -4,10 +4,10 @@ use kcm_framework::events::ObjectReference;
 use serde_json::{Value, json};
 
 use super::{cron_job, job, time, zones};
-use crate::cluster::now;
 use crate::cronjob::job::NewJob;
 use crate::cronjob::observe::OwnedJob;
 use crate::cronjob::status::StatusUpdate;
+use crate::tests::cluster::now;
 use kcm_framework::api::KnownView as _;
 use kcm_framework::api::views::Job;
 

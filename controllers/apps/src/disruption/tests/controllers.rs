@@ -1,7 +1,7 @@
 //! Which controllers of pods are found in caches.
 
 use crate::disruption::controllers::CachedKind;
-use crate::fixtures::{PodBuilder, pod};
+use crate::tests::fixtures::{PodBuilder, pod};
 
 fn controlled_by(api_version: &str, kind: &str) -> PodBuilder {
     let owner = serde_json::json!([{

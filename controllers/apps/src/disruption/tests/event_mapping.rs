@@ -8,9 +8,9 @@ use kcm_framework::informers::Change;
 use serde_json::{Value, json};
 
 use super::{budget, disruptions};
-use crate::cluster::{key, now};
 use crate::disruption::event_mapping::{keys_for_pod, keys_for_review};
-use crate::fixtures::{PodBuilder, ago, pod};
+use crate::tests::cluster::{key, now};
+use crate::tests::fixtures::{PodBuilder, ago, pod};
 
 fn selecting(name: &str, selector: &Value) -> std::sync::Arc<kcm_framework::api::views::PodDisruptionBudget> {
     budget(name, json!({ "minAvailable": 1, "selector": selector }))

@@ -4,11 +4,11 @@ use kcm_framework::events::{Event as _, EventText};
 use serde_json::json;
 
 use super::budget;
-use crate::cluster::{key, now};
 use crate::disruption::events::DisruptionEvent;
 use crate::disruption::plan::{Wanted, plan};
 use crate::disruption::selector_text::selector_text;
-use crate::fixtures::{build, pod};
+use crate::tests::cluster::{key, now};
+use crate::tests::fixtures::{build, pod};
 
 #[test]
 fn a_selector_is_written_as_go_prints_it() {

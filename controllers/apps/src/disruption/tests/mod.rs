@@ -12,7 +12,7 @@ use kcm_framework::api::views::{PodDisruption, PodDisruptionBudget};
 use kcm_framework::api::{Need, Needs, PartReader, View as _};
 use serde_json::{Value, json};
 
-use crate::cluster::NAMESPACE;
+use crate::tests::cluster::NAMESPACE;
 
 /// A budget of that name and spec, which selects `app=web` where the spec does not say.
 fn budget_json(name: &str, spec: Value) -> Value {

@@ -7,10 +7,10 @@ use kcm_framework::api::Uid;
 use serde_json::{Value, json};
 
 use super::{budget, budget_json, view_of};
-use crate::cluster::now;
 use crate::disruption::controllers::Controllers;
 use crate::disruption::plan::{Wanted, counts_replicas, plan, wanted};
-use crate::fixtures::{PodBuilder, ago, build, pod};
+use crate::tests::cluster::now;
+use crate::tests::fixtures::{PodBuilder, ago, build, pod};
 
 fn replicas(counts: &[i32]) -> BTreeMap<Uid, i32> {
     counts.iter().enumerate().map(|(number, count)| (Uid::from(number.to_string().as_str()), *count)).collect()

@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::disruptions;
-use crate::cluster::now;
 use crate::disruption::stale::{reset, stale_after};
-use crate::fixtures::{PodBuilder, ago, pod};
+use crate::tests::cluster::now;
+use crate::tests::fixtures::{PodBuilder, ago, pod};
 
 fn with(status: &str, reason: &str, since: &Value) -> PodBuilder {
     let condition =

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{budget_json, view_of};
-use crate::cluster::now;
 use crate::disruption::status::{AllowedReason, fail_safe, is_written, with_status};
-use crate::fixtures::ago;
+use crate::tests::cluster::now;
+use crate::tests::fixtures::ago;
 
 fn condition(status: &str, reason: &str, message: &str) -> Value {
     json!({

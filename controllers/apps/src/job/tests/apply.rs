@@ -6,7 +6,7 @@ use kcm_testing::sandbox::{PODS, Sandbox};
 use serde_json::{Value, json};
 
 use super::kubelet::{Cluster, JOBS, Kubelet, finalizers, is_finished, job, new_job, status};
-use crate::cluster::{NAMESPACE, key};
+use crate::tests::cluster::{NAMESPACE, key};
 
 const SECOND: Duration = Duration::from_secs(1);
 

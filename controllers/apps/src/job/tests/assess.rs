@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use super::fixtures::{JobBuilder, PodBuilder, before, condition, indexed, job, pod, pods};
-use crate::cluster::now;
-use crate::fixtures::ago;
 use crate::job::assess::assess;
 use crate::job::backoff::BackoffRecord;
 use crate::job::conditions::JobResult;
+use crate::tests::cluster::now;
+use crate::tests::fixtures::ago;
 
 /// The counts of succeeded, failed, ready and terminating pods.
 fn counts(job: &JobBuilder, builders: &[PodBuilder]) -> [i32; 4] {

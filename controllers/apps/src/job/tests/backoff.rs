@@ -6,10 +6,10 @@ use jiff::SignedDuration;
 use kcm_framework::api::ObjectKey;
 
 use super::fixtures::{before, pod, pods};
-use crate::cluster::now;
 use crate::job::backoff::{BackoffRecord, BackoffStore, index_backoff_until};
 use crate::job::event_mapping::delay_until;
 use crate::job::job_pod::JobPod;
+use crate::tests::cluster::now;
 
 fn after(record: BackoffRecord, succeeded: &[i64], failed: &[i64]) -> BackoffRecord {
     let succeeded = pods(&succeeded.iter().map(|at| pod("a").succeeded(*at)).collect::<Vec<_>>());

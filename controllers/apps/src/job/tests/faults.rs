@@ -8,9 +8,9 @@ use kcm_testing::{TestCluster, kill_after_each_write};
 use serde_json::{Value, json};
 
 use super::kubelet::{Cluster, JOBS, Kubelet, finish, is_finished, new_job, status};
-use crate::cluster::{NAMESPACE, environment, key};
 use crate::job::DESCRIPTOR;
 use crate::pod_garbage_collector;
+use crate::tests::cluster::{NAMESPACE, environment, key};
 
 const MINUTE: Duration = Duration::from_mins(1);
 const SECOND: Duration = Duration::from_secs(1);

@@ -7,9 +7,9 @@ use kcm_framework::api::views::{Job, Pod, PodTermination};
 use kcm_framework::api::{DecodeContext, Need, Needs, PartReader, View as _};
 use serde_json::{Value, json};
 
-use crate::cluster::{NAMESPACE, now};
-use crate::fixtures::ago;
 use crate::job::job_pod::{COMPLETION_INDEX, INDEX_FAILURE_COUNT, INDEX_IGNORED_FAILURE_COUNT, JobPod};
+use crate::tests::cluster::{NAMESPACE, now};
+use crate::tests::fixtures::ago;
 
 /// A job as a test builds it.
 #[derive(Clone)]

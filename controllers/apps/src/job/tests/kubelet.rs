@@ -9,8 +9,8 @@ use kcm_testing::TestCluster;
 use kcm_testing::sandbox::{PODS, Sandbox};
 use serde_json::{Value, json};
 
-use crate::cluster::{NAMESPACE, key};
 use crate::job::DESCRIPTOR;
+use crate::tests::cluster::{NAMESPACE, key};
 
 pub(super) const JOBS: Resource = views::Job::RESOURCE;
 
@@ -32,10 +32,10 @@ pub(super) fn new_job(completions: i32, parallelism: i32) -> Value {
 }
 
 /// An API server and a manager with the controller on it, which stops on drop.
-pub(super) struct Cluster(crate::cluster::Cluster);
+pub(super) struct Cluster(crate::tests::cluster::Cluster);
 
 impl Deref for Cluster {
-    type Target = crate::cluster::Cluster;
+    type Target = crate::tests::cluster::Cluster;
     fn deref(&self) -> &Self::Target {
         &self.0
     }
@@ -43,7 +43,7 @@ impl Deref for Cluster {
 
 impl Cluster {
     pub(super) async fn start(prepare: impl FnOnce(&Sandbox) + 'static) -> Self {
-        Self(crate::cluster::Cluster::start(&[DESCRIPTOR], &[PODS, JOBS], prepare).await)
+        Self(crate::tests::cluster::Cluster::start(&[DESCRIPTOR], &[PODS, JOBS], prepare).await)
     }
 
     pub(super) fn create(&self, job: Value) -> Value {

@@ -6,7 +6,7 @@ use kcm_testing::sandbox::PODS;
 use tokio::time::Instant;
 
 use super::kubelet::{Cluster, finish, is_finished, new_job};
-use crate::cluster::NAMESPACE;
+use crate::tests::cluster::NAMESPACE;
 
 #[tokio::test(start_paused = true)]
 async fn a_job_is_complete_at_once_when_its_last_pod_has_succeeded() {

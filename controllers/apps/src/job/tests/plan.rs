@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::fixtures::{JobBuilder, PodBuilder, condition, indexed, job, pod, pods};
-use crate::cluster::now;
 use crate::job::assess::assess;
 use crate::job::backoff::BackoffRecord;
 use crate::job::plan::{NewPods, Step, index_failures, plan};
+use crate::tests::cluster::now;
 
 /// The step in short: what it does, and to which pods or indexes.
 fn step(job: &JobBuilder, builders: &[PodBuilder]) -> String {
@@ -84,7 +84,7 @@ fn a_job_has_as_many_active_pods_as_it_needs() {
 #[test]
 fn pods_are_deleted_in_the_earliest_stage_of_their_life() {
     let created = |pod: PodBuilder, seconds: i64| {
-        pod.with("/metadata", "creationTimestamp", json!(crate::fixtures::ago(seconds)))
+        pod.with("/metadata", "creationTimestamp", json!(crate::tests::fixtures::ago(seconds)))
     };
     let pods = [
         created(pod("ready").ready(), 900),

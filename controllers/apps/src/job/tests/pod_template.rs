@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::fixtures::{indexed, job, pod, pods};
-use crate::cluster::now;
 use crate::job::assess::assess;
 use crate::job::backoff::BackoffRecord;
 use crate::job::pod_template::PodTemplate;
+use crate::tests::cluster::now;
 
 #[test]
 fn a_pod_is_the_template_with_the_finalizer_and_the_owner() {

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::fixtures::{condition, job};
-use crate::cluster::now;
 use crate::job::conditions::{Ending, JobResult, set_suspended};
 use crate::job::status::with_status;
+use crate::tests::cluster::now;
 
 fn written(document: &kcm_framework::api::Document) -> Value {
     serde_json::from_str(document.as_str()).unwrap()

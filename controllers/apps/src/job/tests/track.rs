@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, HashSet};
 use serde_json::json;
 
 use super::fixtures::{JobBuilder, PodBuilder, condition, indexed, job, pod, pods};
-use crate::cluster::now;
 use crate::job::assess::assess;
 use crate::job::backoff::BackoffRecord;
 use crate::job::conditions::{Ending, JobResult};
 use crate::job::plan::{NewPods, Step, plan};
 use crate::job::track::{Applied, Tracking, count, finish, track};
+use crate::tests::cluster::now;
 use kcm_framework::api::views::JobStatus;
 
 /// What a check reads of a tracking.

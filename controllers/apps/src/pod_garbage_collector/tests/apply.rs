@@ -9,9 +9,9 @@ use kcm_testing::{TestCluster, TestEnvironment};
 use serde_json::{Value, json};
 
 use super::node;
-use crate::cluster::{NAMESPACE, as_sent, environment, key, now};
-use crate::fixtures::{PodBuilder, pod};
 use crate::pod_garbage_collector::DESCRIPTOR;
+use crate::tests::cluster::{NAMESPACE, as_sent, environment, key, now};
+use crate::tests::fixtures::{PodBuilder, pod};
 
 const ACCOUNT: &str = "pod-garbage-collector";
 const SECOND: Duration = Duration::from_secs(1);

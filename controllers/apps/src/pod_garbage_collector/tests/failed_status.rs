@@ -5,10 +5,10 @@ use kcm_framework::api::{Part as _, View as _};
 use serde_json::{Value, json};
 
 use super::disruptions;
-use crate::cluster::now;
-use crate::fixtures::{PodBuilder, ago, pod};
 use crate::pod_garbage_collector::failed_status::failed_status;
 use crate::pod_garbage_collector::plan::Reason;
+use crate::tests::cluster::now;
+use crate::tests::fixtures::{PodBuilder, ago, pod};
 
 struct Case {
     name: &'static str,

@@ -6,8 +6,8 @@ use kcm_framework::api::InternedStr;
 use serde_json::{Value, json};
 
 use super::{disruptions, node, view_of};
-use crate::fixtures::{PodBuilder, build, pod};
 use crate::pod_garbage_collector::plan::{Observed, missing_nodes, plan};
+use crate::tests::fixtures::{PodBuilder, build, pod};
 
 const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 

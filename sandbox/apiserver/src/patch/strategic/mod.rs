@@ -66,7 +66,7 @@ impl Shape {
 /// Merges `patch` into an object of a type.
 ///
 /// # Errors
-/// 400 and 500 where directives are ill-formed, as upstream divides them.
+/// 400 or 500 if directives are invalid, as in upstream.
 pub(crate) fn merge(
     object: &mut Map<String, Value>,
     patch: Map<String, Value>,

@@ -15,17 +15,17 @@ use crate::status::{FieldError, Status};
 /// Options of a deletion.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeleteOptions {
-    /// `gracePeriodSeconds`.
+    /// `gracePeriodSeconds` of the options.
     pub grace: Option<i64>,
-    /// `preconditions.uid`.
+    /// `preconditions.uid` of the options.
     pub uid: Option<String>,
-    /// `preconditions.resourceVersion`.
+    /// `preconditions.resourceVersion` of the options.
     pub version: Option<String>,
-    /// `propagationPolicy`.
+    /// `propagationPolicy` of the options.
     pub propagation: Option<Propagation>,
     /// `orphanDependents: false`, the deprecated form: the response for an object that remains is 202.
     pub cascades: bool,
-    /// `dryRun`.
+    /// Whether `dryRun` is set.
     pub dry_run: bool,
 }
 
@@ -95,7 +95,6 @@ impl DeleteOptions {
         })
     }
 
-    /// Checks the preconditions.
     pub(crate) fn check(&self, kind: &Kind, old: &Value) -> Result<(), Status> {
         // Upstream names the kind here, not the resource.
         let mut named = kind.resource.clone();

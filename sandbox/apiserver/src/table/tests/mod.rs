@@ -1,4 +1,4 @@
-//! What kube-apiserver 1.36.3 printed of objects in many states (`recorded.json`), printed again.
+//! Compares tables with those that kube-apiserver 1.36.3 printed of objects in many states (`recorded.json`).
 //!
 //! The objects are trimmed to what printing could care for. `now` is when the server was asked, so that ages agree.
 

@@ -61,7 +61,6 @@ pub(crate) struct Exit {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Container {
     pub(crate) phase: Phase,
-    /// Number of starts.
     pub(crate) runs: u32,
     pub(crate) last: Option<Exit>,
     pub(crate) started: bool,

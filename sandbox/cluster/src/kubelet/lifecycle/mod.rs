@@ -81,7 +81,6 @@ impl PodRun {
             .any(|container| container.runs > 0 || matches!(container.phase, Phase::PullFailed { .. }))
     }
 
-    /// Performs due steps.
     pub(crate) fn step(&mut self, environment: &Environment<'_>) -> Effects {
         let mut effects = Effects::default();
         let now = environment.now;

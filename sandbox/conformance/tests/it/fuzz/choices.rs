@@ -24,7 +24,7 @@ impl Choices {
         self.next() as usize % limit.max(1)
     }
 
-    /// Whether something happens that happens once in so many times.
+    /// Returns `true` once in `times` calls on average.
     pub(crate) fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == times - 1
     }

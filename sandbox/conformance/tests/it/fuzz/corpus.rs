@@ -1,4 +1,4 @@
-//! Requests that clients really make: those of the scenarios, and objects of all kinds.
+//! Realistic requests: the requests of the scenarios, and objects of all kinds.
 
 use std::sync::OnceLock;
 
@@ -35,7 +35,8 @@ impl RawRequest {
     }
 }
 
-/// What each row of the scenarios asks, the namespace `row` first. Uids and versions are those of a fresh sandbox.
+/// Returns the requests of each row of the scenarios, the namespace `row` first, with uids and versions of a fresh
+/// sandbox.
 pub(crate) fn rows() -> &'static [Vec<RawRequest>] {
     static ROWS: OnceLock<Vec<Vec<RawRequest>>> = OnceLock::new();
     ROWS.get_or_init(|| {
@@ -64,7 +65,7 @@ fn from_log(request: kcm_sandbox_apiserver::Request) -> RawRequest {
     }
 }
 
-/// Where objects of each kind are created, and one that is valid; the namespace is `cases`.
+/// Returns a path and a valid object for each kind; the namespace is `cases`.
 pub(crate) fn objects() -> &'static [(String, Value)] {
     static OBJECTS: OnceLock<Vec<(String, Value)>> = OnceLock::new();
     OBJECTS.get_or_init(|| {

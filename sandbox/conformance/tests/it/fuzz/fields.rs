@@ -1,8 +1,8 @@
-//! What `managedFields` say, held against the object.
+//! Checks of `managedFields` against their object.
 
 use serde_json::{Map, Value};
 
-/// What is wrong with the managed fields of an object: they do not parse, or name what is not there.
+/// Returns the problem of an object's managed fields: they do not parse, or name fields that do not exist.
 pub(crate) fn problem(object: &Value) -> Option<String> {
     let managers = object["metadata"].get("managedFields")?;
     let Some(managers) = managers.as_array() else { return Some(format!("managedFields is no list: {managers}")) };

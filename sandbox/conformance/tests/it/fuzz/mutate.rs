@@ -1,4 +1,4 @@
-//! From a request that is right to one that is not.
+//! Turns valid requests into invalid ones.
 
 use serde_json::Value;
 

@@ -95,7 +95,7 @@ fn operation(choices: &mut Choices, object: &Value) -> Value {
     operation
 }
 
-/// Some of an object, changed here and there, with directives where they mean something or nothing.
+/// Returns a randomly changed part of an object, with directives at valid and invalid places.
 fn part_of(choices: &mut Choices, value: &Value, directives: bool) -> Value {
     match value {
         _ if choices.once_in(12) => odd::value(choices),

@@ -17,13 +17,12 @@ const DEFINITIONS: Resource =
     Resource::cluster_scoped("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition");
 /// The longest that an answer may take, and that a watch is followed: a version is waited for three seconds.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How many events of a watch are read.
+/// Highest number of events that are read from a watch.
 const MOST_FRAMES: usize = 1000;
 
 /// Everything that is stored, by resource, namespace and name.
 type Stored = BTreeMap<(String, String, String), Value>;
 
-/// An answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) code: u16,
@@ -103,7 +102,7 @@ impl Probe {
         stored
     }
 
-    /// Asks, and checks what is answered and what became of the store; `None` where no HTTP client could ask so.
+    /// Sends a request, and checks the response and the store. `None` if no HTTP client can send it.
     pub(crate) async fn ask(&mut self, ask: &RawRequest) -> Option<Answer> {
         let version = self.sandbox.version();
         let answer = self.send(ask).await?;
@@ -146,7 +145,7 @@ impl Probe {
         Some(Answer { code: parts.status.as_u16(), text, json })
     }
 
-    /// Whether it still does what it is there for.
+    /// Asserts that the sandbox still serves requests.
     pub(crate) async fn still_serves(&mut self) {
         let listed = self.get("/api/v1/namespaces").await;
         assert_eq!(listed["kind"], "NamespaceList");

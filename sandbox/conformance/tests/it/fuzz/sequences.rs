@@ -20,7 +20,7 @@ const COLLECTIONS: [(&str, &str, &str); 5] = [
 
 type Objects = BTreeMap<String, Value>;
 
-/// What a list said, and at which version.
+/// The objects of a list, and its version.
 struct Listed {
     path: String,
     version: String,

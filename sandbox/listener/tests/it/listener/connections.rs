@@ -61,7 +61,7 @@ async fn one_connection_carries_hundreds_of_watches() {
     drop(watches);
 }
 
-/// How long it takes until a connection ends by itself that has sent `bytes` after the handshake, or before it.
+/// Returns the time until a connection that has sent `bytes`, after or before the handshake, ends by itself.
 async fn lasts(protocol: Option<&[u8]>, bytes: &[u8]) -> Duration {
     let mut served = served().await;
     let mut plain;
@@ -87,7 +87,7 @@ async fn lasts(protocol: Option<&[u8]>, bytes: &[u8]) -> Duration {
 trait Stream: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin {}
 impl<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin> Stream for S {}
 
-/// What it is, the protocol of TLS that was agreed on, what was said, and how long it lasts.
+/// Name, negotiated protocol of TLS, sent bytes, and lifetime of the connection.
 type Silence<'a> = (&'a str, Option<&'a [u8]>, &'a [u8], Duration);
 
 #[tokio::test(start_paused = true)]

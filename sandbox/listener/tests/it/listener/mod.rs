@@ -1,7 +1,7 @@
 //! The sandbox behind its socket: who is let in, what is answered to nonsense, and what happens to bad clients.
 //!
-//! Everything here goes over real connections of the loopback interface, on a clock that stands still. Where a deadline
-//! matters, it is let go once the connection has come to where it shall end, and jumps to the deadline.
+//! Everything here goes over real connections of the loopback interface, on a clock that stands still. If a deadline
+//! matters, the clock is released once the connection is in its final state, and jumps to the deadline.
 
 mod connections;
 mod requests;

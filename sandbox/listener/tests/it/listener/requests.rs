@@ -150,7 +150,7 @@ async fn garbage_ends_only_its_own_connection() {
         &[0xff; 4096],
         // A handshake record that is none.
         b"\x16\x03\x01\x00\x05hello",
-        // And one that is longer than records may be.
+        // A record that is longer than allowed.
         b"\x16\x03\x01\xff\xff\x01\xff\xff\xff",
     ];
     for bytes in garbage {

@@ -27,7 +27,7 @@ async fn cut_off(served: &mut Served) {
     served.hold_clock();
 }
 
-/// What a stream of answers still yields.
+/// Returns the size of the rest of a body.
 async fn rest_of(mut body: Incoming) -> usize {
     let mut read = 0;
     while let Some(Ok(frame)) = body.frame().await {

@@ -24,7 +24,7 @@ async fn stopping_ends_idle_connections_and_watches_at_once() {
     drop(watch);
 }
 
-/// Whether requests over HTTP/1.1 and HTTP/2 are answered that take so long, when the listener stops meanwhile.
+/// Returns for HTTP/1.1 and for HTTP/2 if a request of this duration gets its response although the listener stops.
 async fn answered(takes: Duration) -> (bool, bool) {
     let mut served = served().await;
     served.sandbox.faults().inject(Fault::on(Verb::Get).delay(takes));

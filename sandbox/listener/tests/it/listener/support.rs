@@ -166,14 +166,14 @@ impl Served {
         format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n", self.token)
     }
 
-    /// What is answered on a connection of its own to these bytes, up to the end of the connection.
+    /// Sends these bytes on a new connection, and returns the response up to the end of the connection.
     pub(crate) async fn said(&self, bytes: &[u8]) -> String {
         let mut stream = self.raw().await;
         stream.write_all(bytes).await.expect("it listens");
         read_to_end(&mut stream).await
     }
 
-    /// Whether the API still answers a new client.
+    /// Asserts that the API still serves a new client.
     pub(crate) async fn assert_serves(&self) {
         let answer = self.http2().await.get(self, "/api/v1/namespaces/default").await;
         assert_eq!(answer.code, 200, "{answer:?}");
@@ -251,7 +251,7 @@ pub(crate) async fn read_to_end(stream: &mut (impl tokio::io::AsyncRead + Unpin)
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// What comes up to, and with, these words, or the end of the connection.
+/// Reads up to and including these words, or to the end of the connection.
 pub(crate) async fn read_until(stream: &mut (impl tokio::io::AsyncRead + Unpin), words: &str) -> String {
     let mut text = String::new();
     let mut bytes = [0; 1024];

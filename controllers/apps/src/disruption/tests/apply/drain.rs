@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::{BUDGETS, create_budget, evict, has, numbers, set_of, status};
-use crate::cluster::{NAMESPACE, as_sent, environment, key, now};
 use crate::disruption::DESCRIPTOR;
 use crate::replicaset;
+use crate::tests::cluster::{NAMESPACE, as_sent, environment, key, now};
 
 const PODS_WANTED: usize = 4;
 

@@ -8,10 +8,10 @@ use serde_json::json;
 
 use super::owners::{WEBSITES, create_owner};
 use super::{BUDGETS, Cluster, allowed, create_budget, create_ready, create_ready_pod, evict, has, numbers};
-use crate::cluster::{environment, key, now};
 use crate::disruption::DESCRIPTOR;
 use crate::disruption::tests::budget_json;
-use crate::fixtures::pod;
+use crate::tests::cluster::{environment, key, now};
+use crate::tests::fixtures::pod;
 
 const MINUTE: Duration = Duration::from_mins(1);
 

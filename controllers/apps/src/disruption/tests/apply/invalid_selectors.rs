@@ -6,9 +6,9 @@ use kcm_testing::sandbox::{EVENTS, Sandbox};
 use serde_json::{Value, json};
 
 use super::{BUDGETS, Cluster, allowed, create_budget, create_ready, create_ready_pod, has, numbers, status};
-use crate::cluster::key;
 use crate::disruption::tests::budget_json;
-use crate::fixtures::pod;
+use crate::tests::cluster::key;
+use crate::tests::fixtures::pod;
 
 const MINUTE: Duration = Duration::from_mins(1);
 

@@ -6,9 +6,9 @@ use kcm_testing::sandbox::{EVENTS, Fault, PODS, Status, Verb};
 use serde_json::json;
 
 use super::{BUDGETS, Cluster, allowed, create_budget, create_ready, create_ready_pod, evict, has, numbers};
-use crate::cluster::key;
 use crate::disruption::tests::budget_json;
-use crate::fixtures::pod;
+use crate::tests::cluster::key;
+use crate::tests::fixtures::pod;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -33,7 +33,7 @@ async fn the_status_follows_the_pods_and_is_written_whole() {
     assert_eq!(written, expected);
     assert_eq!(cluster.status()["observedGeneration"], 1);
 
-    cluster.sandbox().set_pod_ready(&key("web-0"), false, crate::cluster::now()).unwrap();
+    cluster.sandbox().set_pod_ready(&key("web-0"), false, crate::tests::cluster::now()).unwrap();
     has(&cluster, [0, 1, 1, 2]).await;
     assert_eq!(allowed(&cluster.status())["reason"], "InsufficientPods");
     create_ready_pod(cluster.sandbox(), &pod("web-2").orphan());
@@ -86,7 +86,7 @@ async fn an_admitted_eviction_counts_until_the_pod_is_gone_or_two_minutes_are_ov
     cluster.advance(100 * SECOND).await;
     assert_eq!(numbers(&cluster.status()), [1, 1, 0, 2]);
     has(&cluster, [2, 2, 0, 2]).await;
-    let waited = cluster.sandbox().now().duration_since(crate::cluster::now()).as_secs();
+    let waited = cluster.sandbox().now().duration_since(crate::tests::cluster::now()).as_secs();
     assert!((120..123).contains(&waited), "after {waited} s");
     assert!(cluster.status()["disruptedPods"].as_object().is_none_or(serde_json::Map::is_empty));
     let message = "Pod was expected by PDB shop/shop to be deleted but it wasn't";
@@ -137,7 +137,7 @@ async fn a_stale_condition_of_a_pod_becomes_false() {
     cluster.advance(119 * SECOND).await;
     assert!(cluster.requests("PATCH").is_empty());
     cluster.eventually("it is false", |_| condition(1)["status"] == "False").await;
-    let waited = cluster.sandbox().now().duration_since(crate::cluster::now()).as_secs();
+    let waited = cluster.sandbox().now().duration_since(crate::tests::cluster::now()).as_secs();
     assert!((120..123).contains(&waited), "after {waited} s");
     assert!(condition(1).get("reason").is_none() && condition(1).get("message").is_none(), "{}", condition(1));
     assert!(condition(1)["lastProbeTime"].is_null(), "{}", condition(1));

@@ -17,9 +17,9 @@ use kcm_testing::sandbox::{PODS, Sandbox, Status};
 use serde_json::{Value, json};
 
 use super::budget_json;
-use crate::cluster::{self, key};
 use crate::disruption::DESCRIPTOR;
-use crate::fixtures::{PodBuilder, ReplicaSetBuilder, create_pod, create_replica_set, pod, replica_set};
+use crate::tests::cluster::{self, key};
+use crate::tests::fixtures::{PodBuilder, ReplicaSetBuilder, create_pod, create_replica_set, pod, replica_set};
 
 const BUDGETS: Resource = PodDisruptionBudget::RESOURCE;
 

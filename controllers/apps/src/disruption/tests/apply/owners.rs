@@ -7,8 +7,8 @@ use kcm_testing::sandbox::{DEPLOYMENTS, Fault, PODS, REPLICA_SETS, Sandbox, Scal
 use serde_json::{Value, json};
 
 use super::{BUDGETS, Cluster, allowed, create_budget, create_ready, create_ready_pod, has, numbers, owned_by, set_of};
-use crate::cluster::{NAMESPACE, key};
-use crate::fixtures::pod;
+use crate::tests::cluster::{NAMESPACE, key};
+use crate::tests::fixtures::pod;
 
 pub(super) const WEBSITES: Resource = Resource::namespaced("example.com", "v1", "websites", "Website");
 const STATEFUL_SETS: Resource = Resource::namespaced("apps", "v1", "statefulsets", "StatefulSet");
