@@ -145,7 +145,7 @@ impl Reviewer {
         answered: impl Fn(Option<u16>, Instant),
     ) -> Result<A, String> {
         #[derive(Deserialize)]
-        struct Review<A> {
+        struct ReviewStatus<A> {
             status: A,
         }
         let payload = Payload::json(&Review { api_version, kind, spec });
@@ -175,7 +175,7 @@ impl Reviewer {
             Ok(Err(error)) => return Err(kcm_framework::error_chain(&error)),
             Err(_) => return Err(format!("the {kind} was not answered within {}s", TIMEOUT.as_secs())),
         };
-        let answer = serde_json::from_slice::<Review<A>>(&written.body);
+        let answer = serde_json::from_slice::<ReviewStatus<A>>(&written.body);
         answer.map(|answer| answer.status).map_err(|error| format!("the answer is no {kind}: {error}"))
     }
 }

@@ -1,7 +1,7 @@
 //! The table of API scenarios against the sandbox; the e2e suite plays the same rows against the real API server.
 //!
-//! `SCENARIO=part-of-a-name cargo test -p kcm-sandbox-conformance --test scenarios` runs only the rows whose name has that part,
-//! and reports every failure, also of pending rows.
+//! `SCENARIO=part-of-a-name cargo test -p kcm-sandbox-conformance --test it` runs only the rows whose name has that part, and
+//! reports every failure, also of pending rows.
 
 use kcm_sandbox_apiserver::Sandbox;
 use kcm_sandbox_conformance::{self as scenarios, Scenario, Side};

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kcm_api::scheduling::Taint;
-use kcm_api::{InternedStr, Labels};
+use kcm_api::Labels;
 use serde_json::{Value, json};
 
 use self::neighbours::Neighbours;
@@ -58,11 +58,7 @@ impl Refusal {
 
 /// The taint of a node that is unschedulable.
 fn cordon() -> Taint {
-    Taint {
-        key: InternedStr::from(UNSCHEDULABLE),
-        value: InternedStr::default(),
-        effect: InternedStr::from("NoSchedule"),
-    }
+    taint(&json!({ "key": UNSCHEDULABLE, "effect": "NoSchedule" }))
 }
 
 impl Node {
