@@ -43,7 +43,7 @@ pub(crate) fn key_of(resource: &Resource, namespace: Option<&str>, name: &str) -
     }
 }
 
-/// Metadata alone, as the API answers `as=PartialObjectMetadata`.
+/// Returns only the metadata, as the API does for `as=PartialObjectMetadata`.
 pub(crate) fn metadata_only(object: &Value) -> Value {
     serde_json::json!({
         "kind": "PartialObjectMetadata",
