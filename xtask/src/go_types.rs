@@ -13,7 +13,7 @@ pub(crate) type Marks = BTreeMap<(String, String), Mark>;
 /// Properties of one field.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Mark {
-    /// How it is encoded when it is empty.
+    /// Its encoding if it is empty.
     pub(crate) empty: &'static str,
     /// Its type, as Go prints it; without a leading pointer.
     pub(crate) go: String,

@@ -1,7 +1,7 @@
 //! Writes which functions the linker of the shipped binary places side by side: those that a manager has executed.
 //!
-//! Linux maps a file in blocks of 64 KB around each page that is touched, so functions that are executed and lie between
-//! others that are not make both resident (`docs/adr/0012-function-order.md`).
+//! Linux maps a file in blocks of 64 KB around each page that is touched, so executed functions that lie between
+//! unexecuted functions make both resident (`docs/adr/0012-function-order.md`).
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
@@ -13,7 +13,7 @@ use crate::step;
 /// The list, which `controller-manager/build.rs` hands to the linker.
 const LIST: &str = "controller-manager/layout/functions.txt";
 
-/// How the path of the recorded program ends.
+/// The end of the path of the recorded program.
 const MANAGER: &str = "/kube-controller-manager";
 
 /// Rewrites the list from what callgrind has recorded of one or more runs, in the order of the runs.

@@ -226,7 +226,7 @@ fn is_implied(of: &str, go: &str) -> bool {
     }
 }
 
-/// Types that are scalars or arbitrary JSON, whatever their schema says.
+/// Types that are scalars or arbitrary JSON, although their schema differs.
 fn scalar(name: &str) -> Option<&'static str> {
     Some(match name.rsplit_once("pkg.")?.1 {
         "api.resource.Quantity" => "quantity",

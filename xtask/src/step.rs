@@ -46,7 +46,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("`{line}` wrote something that is not UTF-8"))
 }
 
-/// True if the program can be started and answers `args` with success.
+/// Returns `true` if the program can be started and succeeds with `args`.
 pub(crate) fn answers(program: &str, args: &[&str]) -> bool {
     Command::new(program)
         .current_dir(root())

@@ -14,7 +14,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kcm_config::{Effective, Loaded, Sources, generic};
+use kcm_config::{Effective, Sources, generic};
 use kcm_framework::client::ClientBuilder;
 use kcm_framework::clock::Clock;
 use kcm_framework::{Extensions, ManagerHandle, Registry};
@@ -48,9 +48,9 @@ impl SettingsSource {
     /// Every reason why the settings cannot be used.
     fn load(&self) -> Result<Loaded, Vec<String>> {
         let settings = match self.start.load_again(&self.sources) {
-            Ok(Loaded::Settings(settings)) => *settings,
+            Ok(kcm_config::Loaded::Settings(settings)) => *settings,
             // The command line has not changed since the start, and asks for neither.
-            Ok(Loaded::Help | Loaded::Version(_)) => self.start.clone(),
+            Ok(kcm_config::Loaded::Help | kcm_config::Loaded::Version(_)) => self.start.clone(),
             Err(errors) => return Err(errors.0.iter().map(ToString::to_string).collect()),
         };
         let logs = LogOptions::of(&settings);

@@ -62,7 +62,7 @@ impl Banner {
         )
     }
 
-    /// How to have an object explained, if the manager has a port.
+    /// The command that explains an object, if the manager has a port.
     fn explanation(&self) -> String {
         self.port.as_ref().map_or_else(String::new, |url| {
             let flags = format!("--server={url} --insecure-skip-tls-verify");
@@ -90,7 +90,7 @@ impl Banner {
         lines.concat()
     }
 
-    /// How to send commands to nodes, if that is possible.
+    /// The command that sends commands to nodes, if that is possible.
     fn commands(&self) -> String {
         let elsewhere = self.socket.as_ref().map(|path| {
             let is_found = path == Path::new(rows::SOCKET);

@@ -9,7 +9,7 @@ pub(super) const WIDTH: usize = 79;
 /// Rows that the demo draws on; the cursor needs one more.
 pub(super) const HEIGHT: usize = 23;
 
-/// How the demo is displayed.
+/// The display mode of the demo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Screen {
     /// Redraws in place; otherwise each change is one line.

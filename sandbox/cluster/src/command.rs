@@ -24,7 +24,7 @@ pub enum CommandError {
     /// Unknown command.
     #[error("unknown command {word:?}{}; \"help\" lists all", nearest(.near.as_deref()))]
     UnknownCommand {
-        /// The input.
+        /// Word that the user typed.
         word: String,
         /// The nearest known command.
         near: Option<String>,
@@ -32,7 +32,7 @@ pub enum CommandError {
     /// Unknown node.
     #[error("unknown node {name:?}{}", nearest(.near.as_deref()))]
     UnknownNode {
-        /// The input.
+        /// Node name that the user typed.
         name: String,
         /// The nearest known name.
         near: Option<String>,

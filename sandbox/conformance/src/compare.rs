@@ -7,7 +7,7 @@ use serde_json::Value;
 /// A mismatch between a response and the expectation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mismatch {
-    /// Where: a JSON pointer into the answer, or the part of it that is compared.
+    /// Place of the mismatch: a JSON pointer into the response, or its compared part.
     pub path: String,
     /// Value that the row expects.
     pub expected: Value,

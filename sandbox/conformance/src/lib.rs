@@ -1,9 +1,9 @@
-//! The behaviour of the API as a table: requests, and the answers that hold on kube-apiserver and on the sandbox.
+//! The behaviour of the API as a table: requests, and their responses from kube-apiserver and from the sandbox.
 //!
-//! The rows are data, in `scenarios/*.yaml`, and were written from the answers of kube-apiserver. One runner
+//! The rows are data, in `scenarios/*.yaml`, and were written from responses of kube-apiserver. One runner
 //! plays them against both over a [`kube::Client`]: this crate's tests against a fresh `kcm_sandbox_apiserver::Sandbox`
-//! for each row, the e2e suite against kube-apiserver with nothing but etcd beside it. Where the sandbox deliberately
-//! answers otherwise, the row states the difference, and the runner checks it; [`differences()`] lists them all.
+//! for each row, the e2e suite against kube-apiserver with nothing but etcd beside it. If the sandbox deliberately
+//! responds differently, the row states the difference, and the runner checks it; [`differences()`] lists them all.
 //!
 //! # The format
 //!
@@ -30,7 +30,7 @@
 //! | `answered` | the headers have these values |
 //! | `warnings` | the messages of the `Warning` headers, in order; without it there is none |
 //!
-//! A refusal in JSON must be a `Status` of that code, whatever is expected of it.
+//! An error in JSON must be a `Status` of that code, even if the row does not expect it.
 //!
 //! In an `answer` an object holds at least the fields that are given, a list has exactly the elements that are given,
 //! and a text may be a matcher: `<any>`, `<absent>`, `<string>` (not empty), `<number>`, `<uid>`, `<time>`,
@@ -43,9 +43,9 @@
 //! show that something is no event writes something that is, and expects that next.
 //!
 //! `{{name}}` stands for a value: `ns` is the row's namespace; `core`, `apps`, `batch`, `policy` and `autoscaling`
-//! are the paths of that namespace in those groups; and `save: { name: /json/pointer }` takes more from an answer.
+//! are the paths of that namespace in those groups; and `save: { name: /json/pointer }` takes more from a response.
 //!
-//! `differs: { why: …, … }` in a step says what the sandbox answers instead of all that the step expects; `skip: true`
+//! `differs: { why: …, … }` in a step says how the sandbox responds, instead of all that the step expects; `skip: true`
 //! in it ends the row there. `pending: true` marks a row that the sandbox does not meet yet; such a row must fail.
 
 mod compare;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// The files of rows, by what they are about.
+/// The files of rows by subject.
 const FILES: &[(&str, &str)] = &[
     ("apply", include_str!("../scenarios/apply.yaml")),
     ("custom", include_str!("../scenarios/custom.yaml")),
@@ -36,7 +36,7 @@ pub struct Scenario {
     pub(crate) steps: Vec<Step>,
 }
 
-/// One step, and what is expected of it on either side.
+/// One step, and its expected response on either side.
 #[derive(Debug, Clone)]
 pub(crate) struct Step {
     pub(crate) action: Action,
@@ -88,7 +88,7 @@ pub(crate) struct Differs {
     pub(crate) expected: Expected,
 }
 
-/// The keys of a step that make its request; the others are what is expected.
+/// The keys of a step that make its request. The other keys are expectations.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Request {
@@ -106,11 +106,11 @@ struct Request {
 
 const REQUEST_KEYS: [&str; 10] = ["eventually", "send", "watch", "id", "of", "as", "headers", "body", "text", "save"];
 
-/// Every row there is, by file and in the order of the file.
+/// Returns all rows, by file and in the order of the file.
 ///
 /// # Panics
 ///
-/// If a file is not as the format says: the files are part of the program.
+/// If a file does not follow the format: the files are part of the program.
 #[must_use]
 pub fn all() -> Vec<Scenario> {
     read(FILES)

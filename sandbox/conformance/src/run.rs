@@ -31,12 +31,12 @@ pub enum Side {
     Sandbox,
 }
 
-/// The step at which a row does not hold, and how.
+/// The step at which a row failed, and its mismatches.
 #[derive(Debug)]
 pub struct Failure {
     /// Name of the failed row.
     pub scenario: String,
-    /// Which step, from one.
+    /// Number of the failed step, from 1.
     pub step: usize,
     /// Action of the failed step.
     pub action: String,
@@ -52,11 +52,11 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Plays a row in a namespace that it makes, which must not be there.
+/// Runs a row in a namespace that it creates, which must not exist.
 ///
 /// # Errors
 ///
-/// The first step that did not go as expected; nothing is done after it.
+/// The first step that did not go as expected. Later steps do not run.
 pub async fn run(scenario: &Scenario, client: &kube::Client, namespace: &str, side: Side) -> Result<(), Box<Failure>> {
     let mut play = Play { client, side, values: Values::of_namespace(namespace), watches: BTreeMap::new() };
     let at = |step, action: &str, mismatches| {
@@ -93,7 +93,7 @@ struct Play<'a> {
     watches: BTreeMap<String, Events>,
 }
 
-/// An answer that came whole.
+/// A response with its whole body.
 struct RowResponse {
     code: u16,
     headers: HeaderMap,
@@ -106,7 +106,7 @@ struct Events {
     buffer: Vec<u8>,
 }
 
-/// Something that kept a step from being taken at all.
+/// An error that prevented a step.
 fn problem(what: &str, got: impl fmt::Display) -> Mismatch {
     Mismatch { path: what.to_owned(), expected: Value::Null, got: Some(Value::String(got.to_string())) }
 }

@@ -1,4 +1,4 @@
-//! The values that stand behind `{{name}}`.
+//! The values that replace `{{name}}`.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ impl Values {
         self.0.insert(name.to_owned(), value);
     }
 
-    /// `text` with every `{{name}}` replaced; the first name that stands for nothing is the error.
+    /// `text` with every `{{name}}` replaced; the first unknown name is the error.
     pub(crate) fn fill_text(&self, text: &str) -> Result<String, String> {
         let mut filled = String::with_capacity(text.len());
         let mut rest = text;

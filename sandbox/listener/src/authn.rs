@@ -36,7 +36,7 @@ pub(crate) struct Authn {
 }
 
 impl Authn {
-    /// Answers a request; a watch ends when `stop` is cancelled.
+    /// Serves a request. A watch ends when `stop` is cancelled.
     pub(crate) async fn answer(
         &self,
         request: Request<Upload>,
@@ -46,7 +46,7 @@ impl Authn {
         let mut response =
             if self.admits(&request) { self.pass(request).await? } else { status_response(&Status::unauthorized()) };
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
-        // What is left of the body is thrown away; nothing more can be asked for behind it.
+        // The rest of the body is discarded, and no further request can follow it.
         if has_body && version < Version::HTTP_2 && leaves_bodies(response.status()) {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
@@ -68,7 +68,7 @@ impl Authn {
     }
 
     async fn pass(&self, mut request: Request<Upload>) -> Result<Response<ResponseBody>, ConnectionLost> {
-        // The sandbox records the headers of requests, and the token stays out of that record.
+        // The sandbox records the headers of requests, which must not contain the token.
         request.headers_mut().remove(header::AUTHORIZATION);
         let answered = tokio::time::timeout(REQUEST, self.service.clone().oneshot(request)).await;
         answered.unwrap_or_else(|_| Ok(status_response(&Status::timeout())))

@@ -34,12 +34,12 @@ const SILENCE: Duration = Duration::from_secs(90);
 /// Time for which a client may accept no bytes of its responses.
 const STALL: Duration = Duration::from_mins(1);
 
-/// The largest header, all lines together.
+/// Largest size of a header, all lines together.
 const HEADER_BYTES: usize = 64 * 1024;
-/// How much of its responses a stream of HTTP/2 may hold back for a client that does not read them.
+/// Number of bytes that an HTTP/2 stream buffers for a client that does not read its responses.
 const UNSENT: usize = 32 * 1024;
-/// Watches of one HTTP/2 connection. Upstream grants 100, of which Go's clients know; those that wait for a free
-/// stream, as hyper's do, would wait for ever behind that many watches.
+/// Number of watches on one HTTP/2 connection. Upstream allows 100, and Go's clients know this limit. Clients that wait
+/// for a free stream, such as hyper's, would wait for ever behind that many watches.
 const STREAMS: u32 = 500;
 /// Interval of pings on a quiet HTTP/2 connection, and the time limit of their responses.
 const PING: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(15));
@@ -47,10 +47,10 @@ const PING: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs
 /// The response of Go's servers to plain HTTP, which search engines find.
 const PLAIN_HTTP: &[u8] = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
 
-/// A socket with deadlines for reads and writes, of which hyper has none of its own.
+/// A socket with deadlines for reads and writes, which hyper does not have.
 type Socket = Pin<Box<TimeoutStream<TcpStream>>>;
 
-/// Serves a connection until it ends, or until `stop` is cancelled and its requests are answered.
+/// Serves a connection until it ends, or until `stop` is cancelled and its requests have responses.
 pub(crate) async fn serve(stream: TcpStream, tls: TlsAcceptor, authn: Arc<Authn>, stop: CancellationToken) {
     let accepted = stop.run_until_cancelled(timeout(HEADERS, accept_tls(stream, &tls))).await;
     let Some(Ok(Some(mut stream))) = accepted else { return };
@@ -69,7 +69,7 @@ pub(crate) async fn serve(stream: TcpStream, tls: TlsAcceptor, authn: Arc<Authn>
         async move { authn.answer(request, stop).await }
     });
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
-    // A client that is gone, or sends no HTTP, is no failure of the listener.
+    // A client that closes the connection, or sends no HTTP, is no failure of the listener.
     if stop.run_until_cancelled(connection.as_mut()).await.is_none() {
         connection.as_mut().graceful_shutdown();
         drop(connection.await);
@@ -94,7 +94,7 @@ async fn accept_tls(mut stream: TcpStream, tls: &TlsAcceptor) -> Option<TlsStrea
 async fn refuse_plain_http(stream: &mut TcpStream) -> std::io::Result<()> {
     stream.write_all(PLAIN_HTTP).await?;
     stream.shutdown().await?;
-    // Closing with something unread would reset the connection, and the answer would be lost.
+    // Closing the connection with unread bytes would reset it, and the response would be lost.
     let mut unread = [0; 4096];
     for _ in 0..HEADER_BYTES / unread.len() {
         if stream.read(&mut unread).await? == 0 {

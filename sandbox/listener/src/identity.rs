@@ -1,4 +1,4 @@
-//! The certificate of the sandbox, and the authority that signed it; both are made anew at each start.
+//! The certificate of the sandbox, and the CA that signed it. Both are created at each start.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -58,7 +58,7 @@ impl Identity {
     }
 }
 
-/// Where clients on this machine reach a server that is bound to `address`.
+/// Returns the address at which clients on this machine reach a server that is bound to `address`.
 pub(crate) fn reachable(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         let loopback: IpAddr = match address {

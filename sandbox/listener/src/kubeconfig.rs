@@ -7,29 +7,29 @@ use std::path::{Path, PathBuf};
 use k8s_openapi::ByteString;
 use serde_json::json;
 
-/// First line of every kubeconfig of a sandbox: what has it may be overwritten.
+/// First line of every kubeconfig of a sandbox. A file with this line may be overwritten.
 const MARK: &str = "# Kubeconfig of a sandbox, written anew at each start.";
 
-/// Why a kubeconfig could not be written.
+/// Error of writing a kubeconfig.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KubeconfigError {
-    /// The file may be somebody's own.
+    /// The file is not a kubeconfig of a sandbox.
     #[error("cannot write the kubeconfig to {}: what is there is not of a sandbox; move it away, or choose another path", .path.display())]
     NotOurs {
-        /// The file.
+        /// Path of the kubeconfig file.
         path: PathBuf,
     },
     /// The folder is missing.
     #[error("cannot write the kubeconfig to {}: its folder does not exist; make it, or choose another path", .path.display())]
     NoFolder {
-        /// The file.
+        /// Path of the kubeconfig file.
         path: PathBuf,
     },
-    /// The disk, or a permission.
+    /// The file cannot be written, for example without permission.
     #[error("cannot write the kubeconfig to {}; choose a path in a folder of your own", .path.display())]
     Io {
-        /// The file.
+        /// Path of the kubeconfig file.
         path: PathBuf,
         /// Error of the operating system.
         source: io::Error,
@@ -63,7 +63,7 @@ pub(crate) fn text(server: &str, authority: &str, token: &str) -> String {
     )
 }
 
-/// Puts a kubeconfig into a file that only its owner reads; readers see the old one or the new one whole.
+/// Writes a kubeconfig to a file that only its owner may read. Readers see the old or the new file, never a part.
 ///
 /// `suffix` makes the name of the temporary file beside it unique.
 pub(crate) fn write(path: &Path, text: &str, suffix: &str) -> Result<(), KubeconfigError> {
@@ -78,7 +78,7 @@ pub(crate) fn write(path: &Path, text: &str, suffix: &str) -> Result<(), Kubecon
     let temporary = folder.join(format!(".kubeconfig-{suffix}"));
     let written = fill(&temporary, text).and_then(|()| fs::rename(&temporary, path));
     written.map_err(|error| {
-        // What could not be made need not be removed.
+        // A file that was not created need not be removed.
         drop(fs::remove_file(&temporary));
         failed(error)
     })

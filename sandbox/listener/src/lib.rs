@@ -19,8 +19,8 @@
 //! # Differences from kube-apiserver
 //!
 //! - There are no anonymous users: a request without a token gets 401, not 403.
-//! - Idle connections of HTTP/1.1 end after 32 seconds, not 90: hyper has one deadline for both. Those of HTTP/2 stay
-//!   while their client answers pings.
+//! - Idle connections of HTTP/1.1 end after 32 seconds, not 90: hyper has one deadline for both. Connections of HTTP/2
+//!   stay while their client responds to pings.
 
 mod authn;
 mod connection;
@@ -55,13 +55,13 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Number of connections that the system keeps until they are accepted. With fewer, the system refuses some of many
 /// clients that connect at once, or lets them believe that they are connected.
 const BACKLOG: u32 = 4096;
-/// The pause after a connection could not be accepted, mostly for want of file descriptors.
+/// The pause after a connection could not be accepted, mostly for lack of file descriptors.
 const RESPITE: Duration = Duration::from_millis(50);
 
-/// Where and for whom a sandbox listens.
+/// Options of the address, the token and the connections of a listener.
 #[derive(Clone)]
 pub struct ListenOptions {
-    /// The address; others than loopback ones let other machines in, which need the token too.
+    /// The address. Any address other than a loopback address lets other machines in, which need the token too.
     pub address: SocketAddr,
     /// The token of the only user. `None` for a random token, which cannot be guessed.
     pub token: Option<String>,
@@ -86,14 +86,14 @@ impl std::fmt::Debug for ListenOptions {
     }
 }
 
-/// Why a sandbox does not listen.
+/// Error of starting a listener.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ListenError {
-    /// The address is taken, or not of this machine.
+    /// The address is in use, or does not belong to this machine.
     #[error("cannot listen on {address}; choose another address, or port 0 for any free port")]
     Address {
-        /// The address.
+        /// Address of the listener.
         address: SocketAddr,
         /// Error of the operating system.
         source: io::Error,
@@ -107,7 +107,7 @@ pub enum ListenError {
     /// No certificate could be made.
     #[error("cannot make the certificate of {address}")]
     Certificate {
-        /// The address.
+        /// Address of the listener.
         address: SocketAddr,
         /// Cause of the failure to create it.
         source: rcgen::Error,
@@ -115,15 +115,15 @@ pub enum ListenError {
     /// The certificate cannot be used.
     #[error("cannot serve TLS on {address}")]
     Tls {
-        /// The address.
+        /// Address of the listener.
         address: SocketAddr,
         /// Cause of the failure, from rustls.
         source: rustls::Error,
     },
 }
 
-/// A sandbox behind a socket: connections are accepted from [`Listener::bind`] on, and answered while
-/// [`Listener::serve`] runs.
+/// A sandbox behind a socket. Connections are accepted from [`Listener::bind`] on, and served while [`Listener::serve`]
+/// runs.
 ///
 /// # Examples
 ///
@@ -157,11 +157,11 @@ impl std::fmt::Debug for Listener {
 }
 
 impl Listener {
-    /// Binds the address, and makes what is needed to serve there: an authority, a certificate, and a token.
+    /// Binds the address, and creates a CA, a certificate and a token.
     ///
     /// # Errors
     ///
-    /// Where the address cannot be had, or the token is none; the others mean that the system lacks randomness.
+    /// The address cannot be bound, or the token is invalid. The other errors mean that the system lacks randomness.
     #[expect(clippy::unused_async, reason = "sockets are made within a tokio runtime, which `async` tells the caller")]
     pub async fn bind(sandbox: &Sandbox, options: ListenOptions) -> Result<Self, ListenError> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -191,13 +191,13 @@ impl Listener {
         self.address
     }
 
-    /// The certificate of the authority that signed the server's, in PEM.
+    /// Returns the certificate of the CA that signed the server's certificate, as PEM.
     #[must_use]
     pub fn authority(&self) -> &str {
         &self.authority
     }
 
-    /// A kubeconfig for clients on this machine; who has it is the user.
+    /// Returns a kubeconfig for clients on this machine. It contains the token.
     #[must_use]
     pub fn kubeconfig(&self) -> String {
         let server = format!("https://{}", reachable(self.address));
@@ -249,7 +249,7 @@ impl Listener {
         }
         drop(socket);
         stopping.cancel();
-        // What is not answered by then is cut.
+        // Requests without a response by then are cut.
         drop(timeout(GRACE, async { while tasks.join_next().await.is_some() {} }).await);
         tasks.shutdown().await;
     }

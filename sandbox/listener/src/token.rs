@@ -1,16 +1,16 @@
-//! The token that the sandbox asks for.
+//! The token that the sandbox requires.
 
 use http::{HeaderMap, header};
 use rustls::crypto::SecureRandom;
 use subtle::ConstantTimeEq as _;
 
-/// A bearer token. It has no `Debug`: it gets into no log.
+/// A bearer token. It has no `Debug`, so that it gets into no log.
 pub(crate) struct Token(String);
 
 /// The credentials of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Credentials {
-    /// Nothing, as upstream takes whatever is not a bearer token.
+    /// No credentials, or no bearer token, which upstream treats alike.
     None,
     Right,
     Wrong,

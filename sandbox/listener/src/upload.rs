@@ -1,4 +1,4 @@
-//! The body of a request on its way in.
+//! The body of a request while it is received.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// How much is thrown away of what a client goes on sending after it has got its answer, and for how long.
+/// Number of bytes, and time, for which the rest of a body is discarded after its response.
 const LEFT: usize = 16 * 1024 * 1024;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Tasks of one connection, which end with it.
 pub(crate) type Tasks = Arc<Mutex<JoinSet<()>>>;
 
-/// The body of a request; what nobody has read of it when this is dropped is thrown away.
+/// The body of a request. Its unread rest is discarded when this is dropped.
 ///
-/// On HTTP/1.1 a connection that is closed with something unread is reset, and the client may lose the answer that
-/// tells what was wrong. HTTP/2 ends single streams, so nothing needs to be read there.
+/// On HTTP/1.1 a connection that is closed with something unread is reset, and the client may lose the response with
+/// the error. HTTP/2 ends single streams, so nothing needs to be read there.
 pub(crate) struct Upload {
     body: Option<Incoming>,
     leftovers: Option<Tasks>,
@@ -78,6 +78,6 @@ async fn throw_away(mut body: Incoming) {
             }
         }
     };
-    // Who is not ready by then is cut.
+    // Clients that are not finished by then are cut.
     drop(timeout(PATIENCE, all).await);
 }

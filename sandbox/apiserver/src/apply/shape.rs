@@ -141,7 +141,7 @@ impl Shape {
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
-/// How a value is walked.
+/// The way in which a value is walked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Leaf,

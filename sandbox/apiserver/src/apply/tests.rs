@@ -193,7 +193,7 @@ fn merged_lists_keep_the_live_order_unless_the_applied_one_says_otherwise() {
     }
 }
 
-/// One write after the other on one object, without defaults.
+/// Consecutive writes of one object, without defaults.
 struct History {
     shape: Shape,
     object: Value,

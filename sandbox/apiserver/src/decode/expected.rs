@@ -1,4 +1,4 @@
-//! Which type a body is of, and whether it may be sent here.
+//! The type of a body, and whether it may be sent to this path.
 
 use serde_json::Value;
 

@@ -107,7 +107,7 @@ pub(crate) struct Decoder<'a> {
     pub(crate) validation: FieldValidation,
     /// Unknown fields are kept, and nothing is said of them.
     pub(crate) keep_unknown: bool,
-    /// For the answer's headers.
+    /// For the response's headers.
     pub(crate) warnings: &'a mut Vec<String>,
 }
 
@@ -323,7 +323,7 @@ fn summary(body: &[u8]) -> String {
     if body.len() > LENGTH { format!("{text} ...") } else { text }
 }
 
-/// Writes warnings into an answer, each once, as far as clients can be expected to read them.
+/// Writes warnings into a response, each once, as many as clients are likely to read.
 ///
 /// # Upstream
 /// `apiserver/pkg/endpoints/filters/warning.go`

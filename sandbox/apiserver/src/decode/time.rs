@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-/// How exact the times of a field are.
+/// The precision of the times of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Precision {
     Seconds,

@@ -34,7 +34,7 @@ impl Formatter for GoEscapes {
     }
 }
 
-/// Where the first character is that is escaped.
+/// Returns the index of the first character that is escaped.
 fn first_escaped(text: &str) -> Option<usize> {
     let text = text.as_bytes();
     let ascii = memchr3(b'<', b'>', b'&', text);

@@ -108,7 +108,7 @@ pub(crate) struct Kind {
     pub(crate) status: bool,
     /// Counts changes to the desired state.
     pub(crate) generation: bool,
-    /// Where a custom resource keeps what its scale shows.
+    /// Paths of the fields that the scale of a custom resource shows.
     pub(crate) scale: Option<ScalePaths>,
     /// The version of its definition that a custom resource is served by.
     pub(crate) definition: Option<Arc<Value>>,

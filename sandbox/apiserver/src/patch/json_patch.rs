@@ -40,7 +40,7 @@ pub(crate) fn apply(object: &Value, patch: &Value) -> Result<Value, Status> {
     let mut patched = object.clone();
     let mut spent = Spent { copied: 0, depth: depth(object) };
     for operation in operations {
-        // Upstream answers every operation that cannot be applied with this text.
+        // Upstream returns this text for every operation that cannot be applied.
         perform(&mut patched, operation, &mut spent).ok_or_else(|| {
             Status::without_details(422, "Invalid", "the server rejected our request due to an error in our request")
         })?;

@@ -1,4 +1,4 @@
-//! Requests: target, parameters, form of the answer, field manager and time. Pure.
+//! Requests: target, parameters, form of the response, field manager and time. Pure.
 
 mod field_manager;
 mod form;

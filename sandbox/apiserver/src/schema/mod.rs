@@ -2,7 +2,7 @@
 //!
 //! The types are in `data/schema.txt`, which `cargo xtask sandbox-tables` writes from upstream's OpenAPI
 //! documents; its first lines explain the notation. Patches, server-side apply, validation of field names, defaults
-//! and our own OpenAPI documents are all answered from here.
+//! and our own OpenAPI documents all use these types.
 
 mod parse;
 
@@ -85,10 +85,10 @@ pub(crate) enum Type {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct StructId(usize);
 
-/// How server-side apply understands a list.
+/// The list type of server-side apply.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) enum ListKind {
-    /// Owned and replaced as a whole; also of whatever is no list.
+    /// Owned and replaced as a whole; also every type that is no list.
     #[default]
     Atomic,
     /// Scalars, each owned by itself.
@@ -97,7 +97,7 @@ pub(crate) enum ListKind {
     Map(Vec<&'static str>),
 }
 
-/// How the API server writes a field that is empty or absent.
+/// The form in which the API server writes an empty or absent field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Empty {
     /// As its default; omitted if it has none.
@@ -111,7 +111,7 @@ pub(crate) enum Empty {
     Kept,
 }
 
-/// How a strategic merge patch understands a field.
+/// The patch strategy of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Patch {
     /// Lists are merged, not replaced; by `key` if their items are objects.

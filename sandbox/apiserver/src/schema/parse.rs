@@ -1,4 +1,4 @@
-//! Reads the table of types. It is part of the program, so whatever does not fit is a mistake of ours and panics; the
+//! Reads the table of types. It is part of the program, so a line that does not fit is our mistake and panics; the
 //! tests read all of it.
 
 use std::collections::BTreeMap;

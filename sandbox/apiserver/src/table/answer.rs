@@ -1,4 +1,4 @@
-//! Tables as they are written into an answer or an event.
+//! Tables as they are written into a response or an event.
 
 use std::sync::Arc;
 

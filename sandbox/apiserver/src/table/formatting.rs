@@ -1,4 +1,4 @@
-//! How cells are made: the functions that columns name.
+//! The functions that columns name, which format cells.
 
 use serde_json::Value;
 
@@ -39,7 +39,7 @@ fn generic(name: &str) -> Option<Formatting> {
         "either" => |row, args| row.str(args.get(0)).unwrap_or(row.text(args.get(1))).into(),
         "number" => |row, args| row.int(args.get(0)).into(),
         "value" => |row, args| row.at(args.get(0)).cloned().unwrap_or_else(|| args.get(1).into()),
-        // As a string, whatever it is.
+        // A value of any type as a string.
         "scalar" => |row, args| match row.at(args.get(0)) {
             None => args.get(1).into(),
             Some(Value::String(text)) => text.as_str().into(),

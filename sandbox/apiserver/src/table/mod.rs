@@ -1,4 +1,4 @@
-//! Objects printed by the server: answers to `as=Table`, as `kubectl get` asks for them.
+//! Objects printed by the server: responses to `as=Table`, which `kubectl get` requests.
 //!
 //! The columns of a resource are rows of `data/columns.txt`, each with a formatting: a pure function from an object and
 //! the time to a cell. A list is printed row by row while it is written, so that a table holds no copy of its objects.

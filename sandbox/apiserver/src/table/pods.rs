@@ -187,7 +187,7 @@ fn state<'a>(status: &'a Value, name: &str) -> Option<&'a Value> {
     status.get("state")?.get(name).filter(|state| !state.is_null())
 }
 
-/// How a container ended.
+/// Returns the reason for the end of a container.
 fn end_of(terminated: &Value) -> String {
     let signal = terminated["signal"].as_i64().unwrap_or(0);
     match text_of(terminated, "reason") {

@@ -1,7 +1,8 @@
 //! Writes that the API stores or refuses, recorded from kube-apiserver 1.36.3: a line has a request and its response.
 //!
-//! `given` is created before; `how` and `sub` say what `body` is then: a patch, or an object to put. In answers `<some>`
-//! stands for what the server chooses, and messages end where upstream continues with a difference of its internal types.
+//! `given` is created before; `how` and `sub` say what `body` is then: a patch, or an object to put. In responses
+//! `<some>` stands for what the server chooses, and messages end where upstream continues with a difference of its
+//! internal types.
 
 use kcm_sandbox_apiserver::Sandbox;
 use serde_json::{Map, Value, json};
@@ -104,7 +105,7 @@ fn expand(value: Value) -> Value {
     }
 }
 
-/// The answer without what is never the same.
+/// Returns the response without the values that always differ.
 fn trim(answer: &Answer) -> Value {
     let mut found = answer.json.clone();
     if found["kind"] == "Status" {

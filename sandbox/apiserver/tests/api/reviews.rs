@@ -1,4 +1,4 @@
-//! Reviews: answered, never stored.
+//! Reviews get a response and are never stored.
 
 use serde_json::{Value, json};
 

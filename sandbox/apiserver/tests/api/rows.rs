@@ -1,4 +1,4 @@
-//! Rows of API behaviour: a request in a situation, its answer, and the events of a watch.
+//! Rows of API behaviour: a request in a situation, its response, and the events of a watch.
 
 use crate::support::{TestRequest, brief, call, done, watch};
 use kcm_sandbox_apiserver::{Sandbox, SandboxOptions};
@@ -13,7 +13,7 @@ pub(crate) const SET_STATUS: &str = "/apis/apps/v1/namespaces/default/replicaset
 pub(crate) const MAP: &str = "/api/v1/namespaces/default/configmaps/web";
 pub(crate) const JSON_PATCH: &str = "application/json-patch+json";
 
-/// A request in a situation, what it answers, and what a watch of `watched` sees.
+/// A request in a situation, its response, and the events of a watch of `watched`.
 ///
 /// `{version}` and `{uid}` stand for the version and the uid in the last response of `given`.
 pub(crate) struct Row {

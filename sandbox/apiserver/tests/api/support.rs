@@ -67,7 +67,7 @@ impl TestRequest {
     }
 }
 
-/// An answer that came whole.
+/// A response with its whole body.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) code: u16,

@@ -39,7 +39,7 @@ pub(crate) enum Ready {
     Never,
 }
 
-/// How a running container terminates.
+/// The end of a running container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     /// It does not terminate.
@@ -52,7 +52,7 @@ pub(crate) enum End {
     },
 }
 
-/// How a container responds to SIGTERM.
+/// The response of a container to SIGTERM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
     After(Range),

@@ -1,6 +1,6 @@
 //! An ordinary controller, written with nothing but kube, that runs against the sandbox unchanged.
 //!
-//! [`mirror`] has never heard of the sandbox: it gets a kubeconfig, as it would of any cluster. The test holds the
+//! [`mirror`] knows nothing of the sandbox: it gets a kubeconfig, as of any cluster. The test holds the
 //! sandbox, and acts upon it as a second user.
 
 use std::collections::BTreeSet;

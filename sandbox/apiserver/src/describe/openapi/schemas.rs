@@ -104,7 +104,7 @@ impl Schemas {
         reference(&name)
     }
 
-    /// All types that were referred to, and whatever they refer to.
+    /// All types that were referred to, and the types to which they refer.
     pub(super) fn into_components(mut self) -> BTreeMap<String, Value> {
         while let Some(name) = self.wanted.pop_first() {
             let component = match schema::types().named(name) {

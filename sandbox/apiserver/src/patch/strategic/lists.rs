@@ -1,4 +1,4 @@
-//! How a strategic merge patch merges lists: objects by a key, plain values as sets, in the requested order.
+//! Lists in a strategic merge patch: objects are merged by a key, plain values as sets, in the requested order.
 
 use std::collections::{HashMap, HashSet};
 
@@ -139,7 +139,7 @@ fn id<'a>(item: &'a Value, key: Option<&str>) -> &'a Value {
     key.map_or(item, |key| item.get(key).unwrap_or(&ABSENT))
 }
 
-/// Where the items of a list are; of those that are alike the first counts.
+/// Returns the index of each item of a list. Of equal items the first counts.
 fn places<'a>(list: &'a [Value], key: Option<&str>) -> HashMap<&'a Value, usize> {
     let mut places = HashMap::with_capacity(list.len());
     for (at, item) in list.iter().enumerate() {

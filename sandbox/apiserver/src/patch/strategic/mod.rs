@@ -6,7 +6,7 @@
 //! ```
 //!
 //! # Upstream
-//! `apimachinery/pkg/util/strategicpatch`; errors are answered by `apiserver/pkg/endpoints/handlers/patch.go`
+//! `apimachinery/pkg/util/strategicpatch`; errors are returned by `apiserver/pkg/endpoints/handlers/patch.go`
 
 mod lists;
 

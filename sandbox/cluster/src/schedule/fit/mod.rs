@@ -38,7 +38,7 @@ pub(crate) struct Node {
     ports: Vec<HostPort>,
 }
 
-/// Why a pod does not fit on a node.
+/// The reason why a pod does not fit on a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Refusal {
     reasons: Vec<String>,

@@ -6,7 +6,7 @@ use crate::fuzz::choices::{Choices, hold};
 use crate::fuzz::probe::Probe;
 use crate::fuzz::{corpus, mutate, protobuf};
 
-/// The most requests of a row that are sent.
+/// Highest number of requests that are sent of a row.
 const MOST_STEPS: usize = 12;
 
 #[test]
@@ -18,7 +18,7 @@ fn a_broken_request_gets_a_response_and_the_store_stays_consistent() {
         for step in row.iter().take(MOST_STEPS) {
             let mut ask = step.clone();
             if choices.once_in(3) {
-                // The right one first, half of the time: then it is there to be hurt.
+                // Half of the time the valid request comes first, so that its object exists.
                 if choices.once_in(2) {
                     probe.ask(&ask).await;
                 }

@@ -11,7 +11,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 /// Maximum real time of a case, to detect endless loops.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A list of numbers that decides everything. Where it ends, each choice is the first: the plainest there is.
+/// A list of numbers that decides every choice. After its end, each choice is the first and simplest option.
 #[derive(Debug, Clone)]
 pub(crate) struct Choices(std::vec::IntoIter<u32>);
 
@@ -38,7 +38,7 @@ impl Choices {
     }
 }
 
-/// Holds a property for so many lists of choices, each in a runtime of its own whose clock is paused.
+/// Checks a property for many lists of choices, each in a runtime of its own whose clock is paused.
 ///
 /// A panic fails the case wherever it happens, and so does a case that does not end.
 pub(crate) fn hold<F: Future<Output = ()> + 'static>(cases: u32, most_choices: usize, property: fn(Choices) -> F) {
@@ -51,7 +51,7 @@ pub(crate) fn hold<F: Future<Output = ()> + 'static>(cases: u32, most_choices: u
     outcome.unwrap_or_else(|failure| panic!("{failure}"));
 }
 
-/// Holds what needs no choices, in the same way.
+/// Checks a property without choices, in the same way.
 pub(crate) fn hold_once<F: Future<Output = ()> + 'static>(property: fn(Choices) -> F) {
     try_one(property, Vec::new()).unwrap_or_else(|failure| panic!("{failure}"));
 }

@@ -1,6 +1,6 @@
-//! Answers that look like mistakes of the server and are upstream's.
+//! Responses that look like mistakes of the server and are upstream's.
 
-/// How messages of code 500 begin that kube-apiserver, too, gives to such requests.
+/// Beginnings of messages of code 500 that kube-apiserver also returns for such requests.
 const OF_500: &[&str] = &[
     // Strategic merge patches.
     "cannot merge lists without merge key for ",

@@ -38,7 +38,7 @@ fn other(choices: &mut Choices, ask: &mut RawRequest) {
     }
 }
 
-/// Bodies that are nothing.
+/// Bodies that are no objects.
 const WHOLE: &[&[u8]] = &[
     b"",
     b" ",
@@ -207,7 +207,7 @@ fn path(choices: &mut Choices, path: &mut String) {
     *path = parts.join("/");
 }
 
-/// Parameters, and values that mean something there.
+/// Parameters and their meaningful values.
 const PARAMETERS: &[(&str, &[&str])] = &[
     ("limit", NUMBERS),
     ("continue", TOKENS),
@@ -280,7 +280,7 @@ const TOKENS: &[&str] = &[
     "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6LTEsInN0YXJ0IjoiLy8vXHUwMDAwIn0",
 ];
 
-/// Values that mean nothing in most places.
+/// Values without a meaning in most places.
 const VALUES: &[&str] = &["", "a", "-", "true", "%00", "%ff", "%zz", "%", "+", "a%0Ab", "Sometimes", "1"];
 
 pub(crate) fn query(choices: &mut Choices, query: &mut String) {

@@ -1,4 +1,4 @@
-//! One request, and all that must hold of every answer.
+//! One request, and the checks of every response.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::fuzz::{fields, known};
 
 const DEFINITIONS: Resource =
     Resource::cluster_scoped("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition");
-/// The longest that an answer may take, and that a watch is followed: a version is waited for three seconds.
+/// Time limit of a response, and of following a watch: the server waits three seconds for a version.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Highest number of events that are read from a watch.
 const MOST_FRAMES: usize = 1000;
@@ -30,7 +30,7 @@ pub(crate) struct Answer {
     pub(crate) json: Value,
 }
 
-/// A sandbox under suspicion.
+/// A sandbox under test.
 pub(crate) struct Probe {
     pub(crate) sandbox: Sandbox,
     resources: Vec<Resource>,
@@ -167,7 +167,7 @@ fn resource_of(group: &str, version: &str, plural: &str, kind: &str, namespaced:
     }
 }
 
-/// A failure is a `Status` of the same code, and none is the server's own.
+/// Checks that a failure is a `Status` of the same code, and not an internal error.
 fn check_form(path: &str, answer: &Answer) -> Result<(), String> {
     let Answer { code, text, json } = answer;
     if *code < 400 {

@@ -22,7 +22,7 @@ fn a_body_that_grows_while_it_is_read_is_refused() {
         // Each copy holds all those before it.
         let copies: Vec<_> =
             (0..64).map(|at| json!({ "op": "copy", "from": "/data", "path": format!("/data/{at}") })).collect();
-        // Each is put into the one before it.
+        // Each is added to the previous one.
         let deep: Vec<_> =
             (0..120).map(|at| json!({ "op": "add", "path": "/data/a".repeat(at + 1).replacen("/data/a", "/data", 1), "value": {} })).collect();
         let nested = "[".repeat(240) + &"]".repeat(240);

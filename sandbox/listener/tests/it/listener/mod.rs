@@ -1,4 +1,4 @@
-//! The sandbox behind its socket: who is let in, what is answered to nonsense, and what happens to bad clients.
+//! The sandbox behind its socket: authentication, responses to invalid input, and handling of bad clients.
 //!
 //! Everything here goes over real connections of the loopback interface, on a clock that stands still. If a deadline
 //! matters, the clock is released once the connection is in its final state, and jumps to the deadline.

@@ -114,7 +114,7 @@ async fn floods_of_headers_are_refused() {
     let head = served.head("GET", "/api");
     for flood in [format!("X: {}\r\n", "x".repeat(1 << 20)), "X: x\r\n".repeat(1000)] {
         let mut stream = served.raw().await;
-        // The answer may come before all has been sent.
+        // The response may arrive before everything has been sent.
         drop(stream.write_all(format!("{head}{flood}\r\n").as_bytes()).await);
         let mut answer = [0; 12];
         stream.read_exact(&mut answer).await.expect("it is answered");
