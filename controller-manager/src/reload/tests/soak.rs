@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use kcm_config::{Loaded, Sources};
-use kcm_controllers::workloads::{deployment, replicaset};
+use kcm_controllers::apps::{deployment, replicaset};
 use kcm_framework::api::ObjectKey;
 use kcm_framework::clock::{Clock, SimulatedClock};
 use kcm_framework::{ControllerState, Extensions, ManagerHandle, Registry, Stop};

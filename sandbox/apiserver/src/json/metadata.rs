@@ -43,15 +43,6 @@ pub(crate) fn key_of(resource: &Resource, namespace: Option<&str>, name: &str) -
     }
 }
 
-/// Returns only the metadata, as the API does for `as=PartialObjectMetadata`.
-pub(crate) fn metadata_only(object: &Value) -> Value {
-    serde_json::json!({
-        "kind": "PartialObjectMetadata",
-        "apiVersion": "meta.k8s.io/v1",
-        "metadata": object.get("metadata").cloned().unwrap_or_default(),
-    })
-}
-
 /// Takes out what the API never stores: nulls, and lists and maps of metadata that are empty.
 pub(crate) fn prune(object: &mut Value) {
     drop_nulls(object);

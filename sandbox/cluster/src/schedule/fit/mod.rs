@@ -9,8 +9,8 @@ mod neighbours;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kcm_api::scheduling::Taint;
 use kcm_api::Labels;
+use kcm_api::scheduling::Taint;
 use serde_json::{Value, json};
 
 use self::neighbours::Neighbours;
