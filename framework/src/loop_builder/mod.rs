@@ -13,7 +13,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use kcm_api::{KnownView, ObjectKey, Resource, View};
 use kcm_client::{ApiClient, BoxError};
-use kcm_config::{Setting, Workers};
+use kcm_config::Setting;
 use kcm_informers::{Cache, Change, Factory, HandlerOptions, Informer, ListOptions, MultiNamespaceInformer, Origin};
 use kcm_workqueue::{Queue, QueueOptions, RetryLimits};
 use tokio::time::Instant;
@@ -26,8 +26,8 @@ use crate::live_settings::{LiveSettings, WorkerCount};
 use crate::metrics::Metrics;
 use crate::queue_key::QueueKey;
 use crate::reconcile::{
-    DeclaredWrites, Keyless, LoopContext, ObjectSource, OfObjects, Reconcile, ReconcileLoop, ReconcileObject, Session,
-    priority,
+    DeclaredWrites, Keyless, LoopContext, LoopCore, ObjectSource, OfObjects, Reconcile, ReconcileObject, Session,
+    Workers, priority,
 };
 use event_mapping::controllers;
 
@@ -105,8 +105,8 @@ impl From<usize> for LoopWorkers {
     }
 }
 
-impl From<&Setting<Workers>> for LoopWorkers {
-    fn from(setting: &Setting<Workers>) -> Self {
+impl From<&Setting<kcm_config::Workers>> for LoopWorkers {
+    fn from(setting: &Setting<kcm_config::Workers>) -> Self {
         Self(Count::Of(setting.name()))
     }
 }
@@ -387,24 +387,16 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
         let triggers = Arc::clone(&self.triggers);
         let target = Target { queue: queue.clone(), triggers: Arc::clone(&triggers), primary };
         let added = std::mem::take(&mut self.handlers).into_iter().try_for_each(|add| add(&target));
-        let (check, context) = (self.check(), self.context());
+        let check = self.check();
+        let (workers, primary, has_barrier) = (self.workers.clone(), self.primary.clone(), self.has_barrier);
+        let described = Workers::new(self.core(), queue, triggers, reconciler, primary, has_barrier);
+        described.into_loop(workers).checked(move || Ok(added.clone().and_then(|()| check())?))
+    }
+
+    fn core(self) -> LoopCore {
+        let context = self.context();
         let LoopEnvironment { controller, api, live, metrics, .. } = self.environment;
-        let described = ReconcileLoop {
-            controller,
-            name: self.name,
-            queue,
-            triggers,
-            reconciler,
-            api,
-            live,
-            context,
-            metrics,
-            workers: self.workers,
-            caches: self.caches,
-            primary: self.primary,
-            has_barrier: self.has_barrier,
-        };
-        described.into_loop().checked(move || Ok(added.clone().and_then(|()| check())?))
+        LoopCore { controller, name: self.name, api, live, context, metrics, caches: self.caches.into() }
     }
 
     fn context(&self) -> Arc<LoopContext> {
@@ -483,9 +475,7 @@ impl ControlLoopBuilder {
     }
 
     fn keyless(self) -> Keyless {
-        let context = self.context();
-        let LoopEnvironment { controller, api, live, .. } = self.environment;
-        Keyless { controller, name: self.name, api, live, context, caches: self.caches }
+        Keyless(self.core())
     }
 }
 

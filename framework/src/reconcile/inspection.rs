@@ -13,13 +13,13 @@ use crate::queue_key::QueueKey;
 
 impl<K: QueueKey> Workers<K> {
     fn resource(&self) -> Option<&Resource> {
-        self.primary.resource(&self.caches)
+        self.primary.resource(&self.core.caches)
     }
 
     fn waits_for(&self, status: &KeyStatus<K>) -> Vec<WaitExplanation> {
         let KeyStatus { key, stage, is_added: _, due_in, failures } = status;
         let mut waits = Vec::new();
-        let is_reachable = self.api.connection().is_reachable();
+        let is_reachable = self.core.api.connection().is_reachable();
         if let KeyStage::Ready(_) = stage
             && is_reachable
         {
@@ -47,7 +47,7 @@ impl<K: QueueKey> Workers<K> {
             | PendingWrite::Deletion { cache, object, .. }
             | PendingWrite::OutcomeUnknown { cache, object, .. } => (*cache, object),
         };
-        let resource = self.caches[cache].resource();
+        let resource = self.core.caches[cache].resource();
         WaitExplanation::new(
             "PendingWrite",
             match write {
@@ -66,7 +66,7 @@ impl<K: QueueKey> Workers<K> {
 
     /// Returns the wait of a key that the queue may not know.
     fn held_back(&self, object: &ObjectKey) -> Option<WaitExplanation> {
-        if !self.api.connection().is_reachable() {
+        if !self.core.api.connection().is_reachable() {
             return Some(WaitExplanation::new("ApiServer", "the API server, which cannot be reached"));
         }
         let reason = self.guard.reason(|key| object_of(key) == *object)?;
@@ -78,8 +78,8 @@ impl<K: QueueKey> Inspect for Workers<K> {
     fn queue_status(&self) -> QueueStatus {
         let resource = self.resource();
         QueueStatus {
-            controller: self.controller.to_owned(),
-            name: self.name.to_owned(),
+            controller: self.core.controller.to_owned(),
+            name: self.core.name.to_owned(),
             resource: resource.map(Resource::to_string),
             kind: resource.map(|resource| resource.kind.to_string()),
             pending_writes: self.tracker.pending_writes(),
@@ -90,8 +90,8 @@ impl<K: QueueKey> Inspect for Workers<K> {
 
     fn explain(&self, object: &ObjectKey) -> KeyExplanation {
         let statuses = self.queue.find(|key| object_of(key) == *object);
-        let resources: Vec<String> = self.caches.iter().map(|cache| cache.resource().to_string()).collect();
-        let reader = Reader { resources: &resources, now: self.context.clock.now() };
+        let resources: Vec<String> = self.core.caches.iter().map(|cache| cache.resource().to_string()).collect();
+        let reader = Reader { resources: &resources, now: self.core.context.clock.now() };
         let mut waits_for: Vec<_> = statuses.iter().flat_map(|status| self.waits_for(status)).collect();
         waits_for.extend(self.held_back(object));
         let state = statuses.first().map(|status| match status.stage {
@@ -103,20 +103,20 @@ impl<K: QueueKey> Inspect for Workers<K> {
         let (state, age) = state.unwrap_or_default();
         let triggers = self.recording.triggers().waiting(|key| object_of(key) == *object);
         KeyExplanation {
-            controller: self.controller.to_owned(),
-            name: self.name.to_owned(),
+            controller: self.core.controller.to_owned(),
+            name: self.core.name.to_owned(),
             resource: self.resource().map(Resource::to_string),
             key: object.to_string(),
             exists: self
                 .primary
-                .cache_of(object, &self.caches)
-                .map(|cache| self.caches[cache].object_state(object).is_some()),
+                .cache_of(object, &self.core.caches)
+                .map(|cache| self.core.caches[cache].object_state(object).is_some()),
             state,
             state_seconds: age.map(rounded_seconds),
             failures: statuses.iter().map(|status| status.failures).max().unwrap_or(0),
             waits_for,
             pending_triggers: reader.triggers(&triggers),
-            reconciles: reader.reconciles(&self.recording.journal().decisions(self.name, object)),
+            reconciles: reader.reconciles(&self.recording.journal().decisions(self.core.name, object)),
         }
     }
 }

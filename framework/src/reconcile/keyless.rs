@@ -4,24 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use kcm_client::{ApiClient, BoxError};
-use kcm_informers::Cache;
+use kcm_client::BoxError;
 use tokio_util::sync::CancellationToken;
 
+use super::Session;
 use super::gate::{Gate, Inside};
-use super::{LoopContext, Session};
+use super::loop_core::LoopCore;
 use crate::control_loop::Loop;
 use crate::explain::Notes;
 
 /// A loop that reconciles no keys.
-pub(crate) struct Keyless {
-    pub(crate) controller: &'static str,
-    pub(crate) name: &'static str,
-    pub(crate) api: ApiClient,
-    pub(crate) live: ApiClient,
-    pub(crate) context: Arc<LoopContext>,
-    pub(crate) caches: Vec<Arc<dyn Cache>>,
-}
+pub(crate) struct Keyless(pub(crate) LoopCore);
 
 impl Keyless {
     /// Runs `work` every `period`, the first time at once, and never before the caches show the writes of the run
@@ -30,24 +23,15 @@ impl Keyless {
     where
         F: Fn(Arc<Session>) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync + 'static,
     {
-        let (name, reads) = (self.name, self.caches.clone());
-        let periodic = Arc::new(Periodic {
-            gate: Gate::new(name, self.caches.clone().into()),
-            period,
-            work,
-            caches: self.caches.into(),
-            controller: self.controller,
-            name,
-            api: self.api,
-            live: self.live,
-            context: self.context,
-        });
+        let Self(core) = self;
+        let (name, reads) = (core.name, core.caches.to_vec());
+        let periodic = Arc::new(Periodic { gate: Gate::new(name, Arc::clone(&core.caches)), period, work, core });
         Loop::new(name, reads, move |cancel| {
             let periodic = Arc::clone(&periodic);
             Box::pin(async move {
                 tokio::select! {
                     () = periodic.run(&cancel) => {}
-                    () = periodic.gate.check_pending_writes(&periodic.live) => {}
+                    () = periodic.gate.check_pending_writes(&periodic.core.live) => {}
                 }
                 Ok(())
             })
@@ -59,13 +43,9 @@ impl Keyless {
     where
         F: Fn(CancellationToken, Arc<Session>) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync + 'static,
     {
-        let Self { name, api, live, context, caches, .. } = self;
-        Loop::new(name, caches, move |cancel| {
-            task(
-                cancel,
-                Arc::new(Session::new(api.clone(), live.clone(), [].into(), Arc::clone(&context), Notes::new(false))),
-            )
-        })
+        let Self(core) = self;
+        let (name, reads) = (core.name, core.caches.to_vec());
+        Loop::new(name, reads, move |cancel| task(cancel, Arc::new(core.session_without_caches())))
     }
 }
 
@@ -73,12 +53,7 @@ struct Periodic<F> {
     gate: Gate,
     period: Duration,
     work: F,
-    caches: Arc<[Arc<dyn Cache>]>,
-    controller: &'static str,
-    name: &'static str,
-    api: ApiClient,
-    live: ApiClient,
-    context: Arc<LoopContext>,
+    core: LoopCore,
 }
 
 impl<F> Periodic<F>
@@ -95,12 +70,11 @@ where
     }
 
     async fn run_once(&self, inside: Inside<'_>) {
-        let (caches, context) = (Arc::clone(&self.caches), Arc::clone(&self.context));
-        let session = Arc::new(Session::new(self.api.clone(), self.live.clone(), caches, context, Notes::new(false)));
+        let session = Arc::new(self.core.session(Notes::new(false)));
         let _writes = Writes { session: Arc::clone(&session), inside };
         if let Err(error) = (self.work)(session).await {
-            let controller = self.controller;
-            tracing::warn!(controller, r#loop = self.name, error = &*error, "Periodic work failed");
+            let LoopCore { controller, name, .. } = self.core;
+            tracing::warn!(controller, r#loop = name, error = &*error, "Periodic work failed");
         }
     }
 }

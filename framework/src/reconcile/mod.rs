@@ -6,6 +6,7 @@ mod gate;
 mod inspection;
 mod keyless;
 mod loop_context;
+mod loop_core;
 mod names;
 mod objects;
 mod recording;
@@ -28,12 +29,13 @@ pub use delete::Delete;
 pub use error::{Class, ReconcileError};
 pub(crate) use keyless::Keyless;
 pub(crate) use loop_context::{DeclaredWrites, LoopContext};
+pub(crate) use loop_core::LoopCore;
 pub use names::NameGenerator;
 pub(crate) use objects::OfObjects;
 pub use objects::{ObjectSource, ReconcileObject};
 pub use session::Session;
 pub use session_of::SessionOf;
-pub(crate) use worker::ReconcileLoop;
+pub(crate) use worker::Workers;
 
 /// A reconciler: brings the object of a key to its desired state.
 ///

@@ -6,108 +6,39 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use kcm_api::ObjectKey;
-use kcm_client::{ApiClient, error_chain};
-use kcm_informers::{Backoff, Cache, panic_message};
+use kcm_client::error_chain;
+use kcm_informers::{Backoff, panic_message};
 use kcm_workqueue::{Priority, Queue};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::error::Retry;
 use super::gate::{Gate, Inside};
+use super::loop_core::LoopCore;
 use super::recording::Recording;
 use super::undecided::Undecided;
 use super::undecodable::UndecodableGuard;
 use super::worker_pool::run_workers;
-use super::{Class, LoopContext, Reconcile, ReconcileError, Session};
+use super::{Class, Reconcile, ReconcileError, Session};
 use crate::consistency::{Primary, Tracker};
 use crate::control_loop::Loop;
 use crate::explain::{Ended, Notes, TriggerCause, Triggers};
 use crate::live_settings::WorkerCount;
-use crate::metrics::Metrics;
 use crate::progress::stall_probe;
 use crate::queue_key::QueueKey;
 
 /// The back-off of a preparation that fails: 1 s doubling to a minute.
 const PREPARE_BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_mins(1), Duration::MAX);
 
-/// A [`Reconcile`] over a queue, with a number of workers.
-pub(crate) struct ReconcileLoop<K> {
-    pub(crate) controller: &'static str,
-    pub(crate) name: &'static str,
-    pub(crate) queue: Queue<K>,
-    pub(crate) triggers: Arc<Triggers<K>>,
-    /// Behind a pointer, so that workers are code of a key's type only, and not of each reconciler's.
-    pub(crate) reconciler: Box<dyn Reconcile<K>>,
-    pub(crate) api: ApiClient,
-    pub(crate) live: ApiClient,
-    pub(crate) context: Arc<LoopContext>,
-    pub(crate) metrics: Arc<Metrics>,
-    pub(crate) workers: WorkerCount,
-    pub(crate) caches: Vec<Arc<dyn Cache>>,
-    pub(crate) primary: Primary,
-    /// Whether no key is taken while a write of the loop is pending.
-    pub(crate) has_barrier: bool,
-}
-
-impl<K: QueueKey> ReconcileLoop<K> {
-    pub(crate) fn into_loop(self) -> Loop {
-        let caches: Arc<[_]> = self.caches.into();
-        let reads = caches.to_vec();
-        let tracker = Tracker::new(self.queue.clone(), Arc::clone(&caches), self.primary.clone());
-        let guard = UndecodableGuard::new(self.queue.clone(), Arc::clone(&caches), self.primary.clone());
-        let shared = Arc::new(Workers {
-            controller: self.controller,
-            name: self.name,
-            undecided: Undecided::new(self.api.connection().clone()),
-            recording: Recording::new(self.name, self.triggers, &self.context),
-            queue: self.queue,
-            reconciler: self.reconciler,
-            api: self.api,
-            live: self.live,
-            context: self.context,
-            metrics: self.metrics,
-            gate: self.has_barrier.then(|| Gate::new(self.name, Arc::clone(&caches))),
-            caches,
-            tracker,
-            guard,
-            primary: self.primary,
-        });
-        // With more workers a key would be taken while another writes.
-        let workers = if self.has_barrier { WorkerCount::Fixed(1) } else { self.workers };
-        let inspect = Arc::clone(&shared);
-        let stall = stall_probe(&shared.queue);
-        let described = Loop::new(self.name, reads, move |cancel| {
-            let (shared, workers) = (Arc::clone(&shared), workers.clone());
-            Box::pin(async move {
-                let was_cancelled = cancel.run_until_cancelled(shared.prepare()).await.is_none();
-                if was_cancelled {
-                    return Ok(());
-                }
-                tokio::select! {
-                    ended = run_workers(&workers, &cancel, |token| Arc::clone(&shared).work(token)) => ended,
-                    () = shared.tracker.check_pending_writes(&shared.live) => Ok(()),
-                    () = shared.check_gate() => Ok(()),
-                    () = shared.decide() => Ok(()),
-                }
-            })
-        });
-        described.inspected(inspect).with_stall_probe(stall)
-    }
-}
-
-pub(super) struct Workers<K: QueueKey> {
-    pub(super) controller: &'static str,
-    pub(super) name: &'static str,
+/// A [`Reconcile`] over a queue, and what its workers share.
+pub(crate) struct Workers<K: QueueKey> {
+    pub(super) core: LoopCore,
     pub(super) queue: Queue<K>,
     /// The keys that failed in what may be an outage.
     undecided: Undecided<(K, Class)>,
     pub(super) recording: Recording<K>,
+    /// Behind a pointer, so that workers are code of a key's type only, and not of each reconciler's.
     reconciler: Box<dyn Reconcile<K>>,
-    pub(super) api: ApiClient,
-    live: ApiClient,
-    pub(super) context: Arc<LoopContext>,
-    metrics: Arc<Metrics>,
-    pub(super) caches: Arc<[Arc<dyn Cache>]>,
     pub(super) tracker: Arc<Tracker<K>>,
     pub(super) guard: Arc<UndecodableGuard<K>>,
     pub(super) primary: Primary,
@@ -116,6 +47,52 @@ pub(super) struct Workers<K: QueueKey> {
 }
 
 impl<K: QueueKey> Workers<K> {
+    pub(crate) fn new(
+        core: LoopCore,
+        queue: Queue<K>,
+        triggers: Arc<Triggers<K>>,
+        reconciler: Box<dyn Reconcile<K>>,
+        primary: Primary,
+        has_barrier: bool,
+    ) -> Self {
+        Self {
+            undecided: Undecided::new(core.api.connection().clone()),
+            recording: Recording::new(core.name, triggers, &core.context),
+            tracker: Tracker::new(queue.clone(), Arc::clone(&core.caches), primary.clone()),
+            guard: UndecodableGuard::new(queue.clone(), Arc::clone(&core.caches), primary.clone()),
+            gate: has_barrier.then(|| Gate::new(core.name, Arc::clone(&core.caches))),
+            core,
+            queue,
+            reconciler,
+            primary,
+        }
+    }
+
+    /// The loop that runs `count` workers; a loop with a barrier has one.
+    pub(crate) fn into_loop(self, count: WorkerCount) -> Loop {
+        let shared = Arc::new(self);
+        // With more workers a key would be taken while another writes.
+        let workers = if shared.gate.is_some() { WorkerCount::Fixed(1) } else { count };
+        let inspect = Arc::clone(&shared);
+        let stall = stall_probe(&shared.queue);
+        let described = Loop::new(inspect.core.name, inspect.core.caches.to_vec(), move |cancel| {
+            let (shared, workers) = (Arc::clone(&shared), workers.clone());
+            Box::pin(async move {
+                let was_cancelled = cancel.run_until_cancelled(shared.prepare()).await.is_none();
+                if was_cancelled {
+                    return Ok(());
+                }
+                tokio::select! {
+                    ended = run_workers(&workers, &cancel, |token| Arc::clone(&shared).work(token)) => ended,
+                    () = shared.tracker.check_pending_writes(&shared.core.live) => Ok(()),
+                    () = shared.check_gate() => Ok(()),
+                    () = shared.decide() => Ok(()),
+                }
+            })
+        });
+        described.inspected(inspect).with_stall_probe(stall)
+    }
+
     /// Prepares the reconciler, with back-off until it succeeds, and waits until the caches show what it wrote.
     async fn prepare(&self) {
         let mut backoff = PREPARE_BACKOFF;
@@ -124,11 +101,11 @@ impl<K: QueueKey> Workers<K> {
             let prepared = self.reconciler.prepare(&session).await;
             let writes = session.take_pending_writes();
             if !writes.is_empty() {
-                let gate = Gate::new(self.name, Arc::clone(&self.caches));
+                let gate = Gate::new(self.core.name, Arc::clone(&self.core.caches));
                 gate.enter().await.writes = writes;
                 tokio::select! {
                     _ = gate.enter() => {}
-                    () = gate.check_pending_writes(&self.live) => {}
+                    () = gate.check_pending_writes(&self.core.live) => {}
                 }
             }
             let Err(error) = prepared else { return };
@@ -139,22 +116,20 @@ impl<K: QueueKey> Workers<K> {
 
     fn report_preparation(&self, error: &ReconcileError) {
         tracing::warn!(
-            controller = self.controller,
-            r#loop = self.name,
+            controller = self.core.controller,
+            r#loop = self.core.name,
             error = std::error::Error::source(error),
             "Cannot prepare the loop; retried with back-off"
         );
     }
 
     fn session(&self) -> Session {
-        let (caches, context) = (Arc::clone(&self.caches), Arc::clone(&self.context));
-        let notes = Notes::new(self.recording.is_enabled());
-        Session::new(self.api.clone(), self.live.clone(), caches, context, notes)
+        self.core.session(Notes::new(self.recording.is_enabled()))
     }
 
     async fn check_gate(&self) {
         match &self.gate {
-            Some(gate) => gate.check_pending_writes(&self.live).await,
+            Some(gate) => gate.check_pending_writes(&self.core.live).await,
             None => std::future::pending().await,
         }
     }
@@ -170,7 +145,7 @@ impl<K: QueueKey> Workers<K> {
     /// Processes keys until `cancel`; the key that is processing is finished. While the API server is unreachable, all
     /// keys wait.
     async fn work(self: Arc<Self>, cancel: CancellationToken) {
-        let connection = self.api.connection();
+        let connection = self.core.api.connection();
         loop {
             let Some(inside) = cancel.run_until_cancelled(self.enter_gate()).await else { return };
             let key = tokio::select! {
@@ -202,13 +177,13 @@ impl<K: QueueKey> Workers<K> {
         let begun = self.recording.begin(key, attempt, session);
         let span = tracing::info_span!(
             "reconcile",
-            controller = self.controller,
-            r#loop = self.name,
+            controller = self.core.controller,
+            r#loop = self.core.name,
             namespace = object.and_then(|object| object.namespace()),
             name = object.map(ObjectKey::name),
             attempt,
         );
-        let outages = self.api.connection().outages();
+        let outages = self.core.api.connection().outages();
         let result = AssertUnwindSafe(async { self.reconciler.reconcile(key, session).await })
             .catch_unwind()
             .instrument(span.clone())
@@ -228,7 +203,7 @@ impl<K: QueueKey> Workers<K> {
     }
 
     fn succeeded(&self, key: &K, requeue_after: Option<Duration>) -> Ended {
-        self.metrics.reconciled(self.controller, self.name, "success");
+        self.core.metrics.reconciled(self.core.controller, self.core.name, "success");
         self.queue.forget(key);
         Ended::Succeeded { requeue_after }
     }
@@ -238,13 +213,13 @@ impl<K: QueueKey> Workers<K> {
         let (class, before) = (error.class(), self.queue.failures(key));
         let source = std::error::Error::source(error);
         let message: Box<str> = source.map_or_else(|| error.to_string(), error_chain).into();
-        if class.may_be_outage() && !self.api.connection().has_served_since(outages) {
-            self.metrics.reconciled(self.controller, self.name, "unreachable");
+        if class.may_be_outage() && !self.core.api.connection().has_served_since(outages) {
+            self.core.metrics.reconciled(self.core.controller, self.core.name, "unreachable");
             tracing::debug!(%key, error = source, "Reconcile failed as the API server is unreachable; waiting for it");
             self.undecided.add((key.clone(), class), outages);
             return Ended::Unreachable { error: message };
         }
-        self.metrics.reconciled(self.controller, self.name, class.as_str());
+        self.core.metrics.reconciled(self.core.controller, self.core.name, class.as_str());
         match class {
             Class::Conflict if !class.is_logged(before) => {
                 tracing::debug!(%key, error = source, "Conflict; requeued");
@@ -288,9 +263,9 @@ impl<K: QueueKey> Workers<K> {
     }
 
     fn panicked(&self, key: &K, panic: &str) -> Ended {
-        self.metrics.reconciled(self.controller, self.name, "panic");
+        self.core.metrics.reconciled(self.core.controller, self.core.name, "panic");
         tracing::error!(%key, panic, "Reconcile panicked; requeued with back-off");
-        self.context.failures.note(self.controller, &format!("the reconcile of {key}"), panic);
+        self.core.context.failures.note(self.core.controller, &format!("the reconcile of {key}"), panic);
         self.queue.retry(key.clone());
         Ended::Panicked(panic.into())
     }
