@@ -37,6 +37,7 @@ pub mod procfs;
 pub mod random;
 pub mod requests;
 pub mod scenario;
+pub mod script;
 pub mod subject;
 pub mod suite;
 pub mod wait;

@@ -46,6 +46,9 @@ use kcm_e2e_harness::interrupt;
 use kcm_e2e_harness::scenario::{Selected, all, select};
 use kcm_e2e_harness::suite::{self, On, Outcome, PeerRuns, Plan};
 
+// The scenarios of the folder `scripts`.
+include!(concat!(env!("OUT_DIR"), "/scripts.rs"));
+
 const USAGE: &str = "\
 usage: cargo xtask e2e [FLAGS] [PART-OF-A-NAME...]
 
@@ -110,6 +113,7 @@ mod tests {
 
     use kcm_e2e_harness::peer_verified::{PeerVerified, digest, sources};
     use kcm_e2e_harness::scenario::{Scenario, all, select};
+    use kcm_e2e_harness::script::{self, Script};
     use kcm_e2e_harness::subject::Subject;
 
     #[test]
@@ -117,6 +121,14 @@ mod tests {
         let all = all();
         assert!(all.len() > 100, "{} are linked", all.len());
         assert!(all.is_sorted_by(|one, next| one.name < next.name));
+    }
+
+    #[test]
+    fn every_script_is_sound() {
+        let mistakes = script::all().into_iter().filter_map(|file| Script::read(file.name, file.text).err());
+        let mistakes: Vec<String> = mistakes.collect();
+        assert!(mistakes.is_empty(), "{}", mistakes.join("\n"));
+        assert!(!script::all().is_empty());
     }
 
     #[test]
