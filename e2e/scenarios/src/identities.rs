@@ -16,7 +16,7 @@ use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{cron_jobs, daemon_sets, jobs, pod_garbage, replication_controllers, stateful_sets, ttl_after_finished};
+use super::{cronjob, daemonset, job, pod_garbage_collector, replicationcontroller, statefulset, ttl_after_finished};
 
 kcm_e2e_harness::scenarios! {
     Setup::of("*").ours().with_own_managers() => {
@@ -55,24 +55,24 @@ const BY_WORKLOADS: [(&str, &str, &str); 17] = [
 
 /// Creates something to do for each controller of workloads.
 async fn create_workloads(kubectl: &Kubectl<'_>) -> Result<()> {
-    let mut stateful = stateful_sets::set("stateful", 1);
+    let mut stateful = statefulset::set("stateful", 1);
     stateful["spec"]["volumeClaimTemplates"] = json!([{
         "metadata": { "name": "data" },
         "spec": { "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } } },
     }]);
     for object in [
-        jobs::job("once", json!({})),
-        cron_jobs::cron_job("yearly", "0 0 1 1 *"),
+        job::job("once", json!({})),
+        cronjob::cron_job("yearly", "0 0 1 1 *"),
         ttl_after_finished::job("finished", Some(0)),
         stateful,
-        daemon_sets::daemon_set("daemon", &["node-1"], &json!({})),
-        replication_controllers::controller("replicated", 1),
-        pod_garbage::pod("unscheduled", None),
+        daemonset::daemon_set("daemon", &["node-1"], &json!({})),
+        replicationcontroller::controller("replicated", 1),
+        pod_garbage_collector::pod("unscheduled", None),
     ] {
         let manifest = kubectl.manifest(&object)?;
         kubectl.run(&format!("create -f {manifest}")).await?;
     }
-    cron_jobs::last_started(kubectl, "yearly", 24 * 400).await?;
+    cronjob::last_started(kubectl, "yearly", 24 * 400).await?;
     ttl_after_finished::fail(kubectl, "finished").await?;
     kubectl.run("delete pod unscheduled --wait=false").await.map(drop)
 }

@@ -6,32 +6,32 @@
 
 mod alone;
 mod api;
-mod autoscaling;
-mod cron_jobs;
-mod daemon_sets;
+mod cronjob;
+mod daemonset;
 mod deploy;
-mod deployments;
+mod deployment;
 mod disruption;
+mod endpointslice;
 mod envtest;
-mod garbage;
+mod garbage_collector;
+mod horizontal_pod_autoscaler;
 mod host;
 mod identities;
-mod jobs;
+mod job;
 mod kubectl;
 mod lease;
 mod metrics;
 mod metrics_server;
-mod namespaces;
-mod pod_garbage;
-mod quotas;
+mod namespace;
+mod pod_garbage_collector;
 mod recorded;
-mod replica_sets;
-mod replication_controllers;
-mod security;
-mod service_cidrs;
-mod services;
+mod replicaset;
+mod replicationcontroller;
+mod resourcequota;
+mod service_cidr;
+mod serviceaccount;
 mod serving;
-mod stateful_sets;
+mod statefulset;
 mod takeover;
 mod tour;
 mod traffic;
@@ -152,7 +152,7 @@ mod tests {
             all().into_iter().find(|it| it.name == name).expect("it is a scenario")
         };
         let files = sources(of("deployment/is_watched").source).expect("its sources are there");
-        for file in ["e2e/scenarios/src/deployments/mod.rs", "e2e/scenarios/src/deployments/recorded/script.rs"] {
+        for file in ["e2e/scenarios/src/deployment/mod.rs", "e2e/scenarios/src/deployment/recorded/script.rs"] {
             assert!(files.iter().any(|it| it == Path::new(file)), "{files:?}");
         }
         let [one, same, other] = ["deployment/is_watched", "deployment/is_edited", "replicaset/creates"]

@@ -117,7 +117,9 @@ impl Script {
                 read.collect()
             })
             .collect();
-        for it in raw.ignore.iter().chain(&raw.masked).chain(&raw.once).chain(&raw.differs).filter(|it| it.reason.len() < 10) {
+        for it in
+            raw.ignore.iter().chain(&raw.masked).chain(&raw.once).chain(&raw.differs).filter(|it| it.reason.len() < 10)
+        {
             mistake(position(&it.line), format!("`{}` needs a reason", it.line.value));
         }
         if raw.namespaces.is_empty() {

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::cron_jobs::cron_job;
+use super::super::cronjob::cron_job;
 use super::super::recorded::Script;
 
 pub(super) const SCRIPT: Script = Script {

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::daemon_sets::daemon_set;
+use super::super::daemonset::daemon_set;
 use super::super::recorded::Script;
 
 pub(super) const SCRIPT: Script = Script {

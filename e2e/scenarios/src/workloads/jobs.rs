@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::jobs::job;
+use super::super::job::job;
 use super::super::recorded::Script;
 
 pub(super) const SCRIPT: Script = Script {

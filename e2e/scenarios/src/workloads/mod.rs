@@ -21,7 +21,7 @@ kcm_e2e_harness::scenarios! {
         "workload/acts_as_recorded": act_as_recorded,
     }
     Setup::of("podgc").ours().with_own_managers() => {
-        "podgc/acts_as_recorded": pods::acts_as_recorded,
+        "pod-garbage-collector/acts_as_recorded": pods::acts_as_recorded,
     }
 }
 

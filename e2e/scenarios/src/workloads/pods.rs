@@ -11,7 +11,7 @@ use kcm_e2e_harness::subject::Subject;
 use kcm_e2e_harness::wait::PATIENCE;
 use serde_json::{Value, json};
 
-use super::super::pod_garbage::pod;
+use super::super::pod_garbage_collector::pod;
 use super::super::recorded::{Record, Script, Stage, are_equal, prepare};
 
 /// Changes while no manager runs, and what its first round does last, by turns. All pods are held by a finalizer. They are created in the order of their names, by which those of one second are

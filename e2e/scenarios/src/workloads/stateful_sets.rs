@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::recorded::Script;
-use super::super::stateful_sets::set;
+use super::super::statefulset::set;
 
 pub(super) const SCRIPT: Script = Script {
     namespace: "stateful-sets",

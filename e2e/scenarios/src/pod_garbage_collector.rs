@@ -17,11 +17,11 @@ const PATIENCE: Duration = Duration::from_mins(2);
 
 kcm_e2e_harness::scenarios! {
     Setup::of("podgc").with_own_managers() => {
-        "podgc/deletes_what_no_kubelet_will": deletes_what_no_kubelet_will,
-        "podgc/keeps_the_youngest_terminated_pods": keeps_the_youngest_terminated_pods,
+        "pod-garbage-collector/deletes_what_no_kubelet_will": deletes_what_no_kubelet_will,
+        "pod-garbage-collector/keeps_the_youngest_terminated_pods": keeps_the_youngest_terminated_pods,
     }
     Setup::of("podgc").ours().with_own_managers() => {
-        "podgc/takes_over_and_gives_back": takes_over_and_gives_back,
+        "pod-garbage-collector/takes_over_and_gives_back": takes_over_and_gives_back,
     }
 }
 

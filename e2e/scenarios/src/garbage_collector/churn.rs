@@ -13,7 +13,7 @@ use kube::ResourceExt;
 use kube::api::DeleteParams;
 
 use super::super::alone::Alone;
-use super::super::deployments::watch::{follow, now};
+use super::super::deployment::watch::{follow, now};
 use super::maps::{Maps, reference, waits};
 
 /// How many changes there are.

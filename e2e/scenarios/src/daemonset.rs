@@ -9,7 +9,7 @@ use kcm_e2e_harness::subject::Subject;
 use kcm_e2e_harness::wait::{eventually, throughout};
 use serde_json::{Value, json};
 
-use super::stateful_sets::run_pods;
+use super::statefulset::run_pods;
 use super::takeover::{TURNS, end};
 
 kcm_e2e_harness::scenarios! {

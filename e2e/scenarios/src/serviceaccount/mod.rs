@@ -25,16 +25,16 @@ kcm_e2e_harness::scenarios! {
     Setup::of("serviceaccount-controller,serviceaccount-token-controller,root-ca-certificate-publisher-controller,\
                       clusterrole-aggregation-controller,legacy-serviceaccount-token-cleaner-controller").with_own_managers() => {
         "serviceaccount/is_in_every_namespace": account_is_in_every_namespace,
-        "root-ca-cert-publisher/is_in_every_namespace": root_ca_is_in_every_namespace,
+        "root-ca-certificate-publisher/is_in_every_namespace": root_ca_is_in_every_namespace,
         "serviceaccount-token/tokens_live_with_their_accounts": tokens_live,
         "clusterrole-aggregation/follows_the_roles": aggregates_cluster_roles,
-        "legacy-service-account-token-cleaner/cleans_up": unused_tokens_are_cleaned_up,
+        "legacy-serviceaccount-token-cleaner/cleans_up": unused_tokens_are_cleaned_up,
         "serviceaccount/is_taken_over_at_rest": is_taken_over_at_rest,
         "serviceaccount/is_taken_over_amid_work": takeover::goes_on_amid_work,
     }
     Setup::of("serviceaccount-controller,serviceaccount-token-controller,root-ca-certificate-publisher-controller,\
                       clusterrole-aggregation-controller,legacy-serviceaccount-token-cleaner-controller").ours().exclusively() => {
-        "legacy-service-account-token-cleaner/acts_as_recorded": cleaner::acts_as_recorded,
+        "legacy-serviceaccount-token-cleaner/acts_as_recorded": cleaner::acts_as_recorded,
         // A change has had its effect when nothing has changed for a while: a busy machine would end it too early.
         "serviceaccount/acts_as_recorded": recorded::acts_as_recorded,
     }

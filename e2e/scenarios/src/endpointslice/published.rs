@@ -13,7 +13,7 @@ use kube::ResourceExt;
 use kube::api::Api;
 use serde::de::DeserializeOwned;
 
-use super::super::deployments::watch::{follow, now};
+use super::super::deployment::watch::{follow, now};
 
 pub(super) type Addresses = BTreeSet<SocketAddr>;
 
