@@ -14,6 +14,7 @@ fn main() -> io::Result<()> {
     let mut text = String::new();
     for file in files {
         let name = file.file_stem().unwrap_or_default().display().to_string();
+        let file = file.display().to_string();
         writeln!(text, "kcm_e2e_harness::script!({name:?}, {file:?});").map_err(io::Error::other)?;
     }
     let out = env::var_os("OUT_DIR").ok_or_else(|| io::Error::other("cargo sets OUT_DIR"))?;

@@ -6,7 +6,6 @@ use kcm_sandbox_apiserver::{Fault, Status};
 /// limit of the API server.
 ///
 /// Inject one at a time, in [`TestEnvironment::prepare`](crate::TestEnvironment::prepare) or during the test.
-#[must_use]
 pub fn passing_faults() -> [Fault; 3] {
     let unavailable = Status::new(503, "ServiceUnavailable", "the server is currently unable to handle the request");
     [

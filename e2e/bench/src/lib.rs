@@ -6,6 +6,8 @@
 //! `self_metrics` reads a manager's metrics and log, `micro` reads criterion's figures, `bars` has the limits, `report`
 //! and `chart` make the page.
 
+#![allow(clippy::must_use_candidate, reason = "the value of a getter is not ignored by accident")]
+
 mod autoscalers;
 mod bars;
 mod budgets;

@@ -4,6 +4,8 @@
 //! records every write of both and the history of the lease: from it follow when a successor has acted, and whether two
 //! ever wrote.
 
+#![allow(clippy::must_use_candidate, reason = "the value of a getter is not ignored by accident")]
+
 mod audit;
 mod fault;
 mod managers;

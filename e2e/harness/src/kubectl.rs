@@ -102,8 +102,8 @@ impl<'a> Kubectl<'a> {
 
     /// Writes a manifest, and returns its path for `-f`.
     pub fn manifest(&self, object: &Value) -> Result<String> {
-        let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        let path = self.folder.join(format!("{}-{name}.json", self.namespace));
+        let [kind, name] = [&object["kind"], &object["metadata"]["name"]].map(|it| it.as_str().unwrap_or_default());
+        let path = self.folder.join(format!("{}-{kind}-{name}.json", self.namespace));
         std::fs::write(&path, object.to_string()).with_context(|| format!("cannot write {}", path.display()))?;
         Ok(path.display().to_string())
     }

@@ -222,7 +222,7 @@ impl Case {
         Ok(process)
     }
 
-    pub(crate) fn read_later(&self, process: &Process) {
+    fn read_later(&self, process: &Process) {
         self.logs.borrow_mut().insert(process.log().to_owned());
     }
 

@@ -1,22 +1,18 @@
 //! Cron jobs, as a person with kubectl has them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kcm_e2e_harness::kubectl::Kubectl;
 use kcm_e2e_harness::scenario::{Case, Setup};
-use kcm_e2e_harness::subject::Subject;
-use kcm_e2e_harness::wait::{PATIENCE, eventually, eventually_within, throughout};
+use kcm_e2e_harness::wait::{eventually, throughout};
 use serde_json::{Value, json};
 
 kcm_e2e_harness::scenarios! {
     Setup::of("cronjob") => {
         "cronjob/starts_jobs_by_schedule_and_policy": starts_jobs,
-    }
-    Setup::of("cronjob").ours().with_own_managers() => {
-        "cronjob/is_handed_over_across_its_minute": is_handed_over,
     }
 }
 
@@ -142,67 +138,4 @@ async fn starts_jobs(case: Case) -> Result<()> {
         Ok(())
     })
     .await
-}
-
-/// Ours and the peer take turns, three times each, while a job is due each minute. No job is created twice, also where a
-/// minute begins while no manager runs, and a cron job at rest is not written.
-async fn is_handed_over(case: Case) -> Result<()> {
-    let kubectl = Kubectl::of(&case);
-    let mut manager = case.start(Subject::Peer, &[])?;
-    create(&kubectl, cron_job("rests", "0 0 1 1 *")).await?;
-    let mut each_minute = cron_job("report", "* * * * *");
-    each_minute["spec"]["successfulJobsHistoryLimit"] = json!(1);
-    create(&kubectl, each_minute).await?;
-    last_started(&kubectl, "rests", 24 * 400).await?;
-    let resting = one_active(&kubectl, "rests", "").await?;
-    complete(&kubectl, &resting).await?;
-    eventually("the job at rest to leave the status", async || {
-        let status = get(&kubectl, "cronjob rests").await?["status"].clone();
-        ensure!(status.get("active").is_none(), "{status}");
-        Ok(())
-    })
-    .await?;
-    let version =
-        async || Ok::<_, anyhow::Error>(get(&kubectl, "cronjob rests").await?["metadata"]["resourceVersion"].clone());
-    let before = version().await?;
-
-    let mut seen: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for turn in 0..6 {
-        let next = if turn % 2 == 0 { Subject::Ours } else { Subject::Peer };
-        manager.terminate()?;
-        manager.wait(PATIENCE).await?;
-        // The first turn of each begins with a start that was due while no manager ran.
-        let started = seen.len();
-        if turn < 2 {
-            until_next_minute().await?;
-        }
-        manager = case.start(next, &[])?;
-        eventually_within(&format!("{next} to start the job of the minute"), Duration::from_secs(70), async || {
-            for (name, uid) in jobs(&kubectl, "report").await? {
-                seen.entry(name).or_default().insert(uid);
-            }
-            ensure!(turn > 1 || seen.len() > started, "{seen:?}");
-            Ok(())
-        })
-        .await?;
-        for name in jobs(&kubectl, "report").await?.keys() {
-            // One that is complete already cannot be completed again.
-            drop(complete(&kubectl, name).await);
-        }
-        tokio::time::sleep(Duration::from_secs(2)).await;
-        for (name, uid) in jobs(&kubectl, "report").await? {
-            seen.entry(name).or_default().insert(uid);
-        }
-    }
-    ensure!(seen.len() >= 2 && seen.values().all(|uids| uids.len() == 1), "created twice: {seen:?}");
-    let after = version().await?;
-    ensure!(before == after, "a cron job at rest was written");
-    manager.must_run()
-}
-
-async fn until_next_minute() -> Result<()> {
-    let seconds =
-        u64::try_from(60 - kcm_e2e_harness::clock::now().as_second().rem_euclid(60)).context("it is positive")?;
-    tokio::time::sleep(Duration::from_secs(seconds)).await;
-    Ok(())
 }

@@ -1,25 +1,15 @@
 //! Daemon sets, as a person with kubectl has them.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
 use kcm_e2e_harness::kubectl::Kubectl;
 use kcm_e2e_harness::scenario::{Case, Setup};
-use kcm_e2e_harness::subject::Subject;
-use kcm_e2e_harness::wait::{eventually, throughout};
+use kcm_e2e_harness::wait::eventually;
 use serde_json::{Value, json};
-
-use super::statefulset::run_pods;
-use super::takeover::{TURNS, end};
 
 kcm_e2e_harness::scenarios! {
     Setup::of("daemonset") => {
         "daemonset/places_pods_on_nodes": places_pods_on_nodes,
         "daemonset/rolls_and_rolls_back": rolls_and_rolls_back,
-    }
-    Setup::of("daemonset").ours().with_own_managers() => {
-        "daemonset/takes_over_and_gives_back": takes_over_and_gives_back,
-        "daemonset/takes_over_amid_a_surge": takes_over_amid_a_surge,
     }
 }
 
@@ -166,113 +156,5 @@ async fn rolls_and_rolls_back(case: Case) -> Result<()> {
     let mut numbers: Vec<_> = revisions.iter().filter_map(|revision| revision["revision"].as_u64()).collect();
     numbers.sort_unstable();
     ensure!(numbers == [2, 3, 4], "revisions {numbers:?}");
-    Ok(())
-}
-
-/// Three times back and forth, at rest and in the middle of two rollouts with surge: no pod is created or deleted
-/// needlessly, no revision is created, and nothing at rest is written.
-async fn takes_over_and_gives_back(case: Case) -> Result<()> {
-    let kubectl = Kubectl::of(&case);
-    let mut manager = case.start(Subject::Peer, &[])?;
-    create(&kubectl, daemon_set("agent", &NODES, &json!({ "maxUnavailable": 1 }))).await?;
-    runs_on(&kubectl, "agent", &NODES).await?;
-    kubectl.run("set image ds/agent main=example/main:2").await?;
-    runs_on(&kubectl, "agent", &NODES).await?;
-    let versions = "jsonpath={.items[*].metadata.resourceVersion}";
-    let at_rest = async || kubectl.run(&format!("get ds,controllerrevisions,pods -l app=agent -o {versions}")).await;
-    let of_set = async || kubectl.run("get ds agent -o jsonpath={.metadata.resourceVersion}").await;
-    let before = (at_rest().await?, of_set().await?);
-
-    // The scenario runs its pods, so that a rollout goes on when the scenario lets it.
-    let mut surge = daemon_set("surge", &NODES, &json!({ "maxSurge": 1, "maxUnavailable": 0 }));
-    surge["spec"]["template"]["spec"]["schedulerName"] = json!("no-scheduler");
-    create(&kubectl, surge).await?;
-    has_images(&kubectl, "surge", &[1, 1, 1]).await?;
-    run_pods(&kubectl, "surge").await?;
-    kubectl.run("set image ds/surge main=example/main:2").await?;
-    let mut pods = has_images(&kubectl, "surge", &[1, 1, 1, 2]).await?;
-    for (next, images) in
-        TURNS.into_iter().zip([&[1, 1, 2, 2][..], &[1, 2, 2, 2], &[2, 2, 2], &[2, 2, 3, 3], &[2, 3, 3, 3], &[3, 3, 3]])
-    {
-        end(&mut manager).await?;
-        run_pods(&kubectl, "surge").await?;
-        manager = case.start(next, &[])?;
-        let now =
-            has_images(&kubectl, "surge", images).await.with_context(|| format!("{next} is to have taken over"))?;
-        // An old pod goes for the new one that runs, and another new one comes.
-        let went = pods.iter().filter(|pod| !now.contains(pod)).count();
-        ensure!(went == 1, "{next} deleted {went} pods: {pods:?}, then {now:?}");
-        throughout("nothing is written", Duration::from_secs(2), async || {
-            let now = (at_rest().await?, of_set().await?);
-            ensure!(now == before, "{next} wrote what was at rest: {now:?}, was {before:?}");
-            Ok(())
-        })
-        .await?;
-        pods = now;
-        if images == [2, 2, 2] {
-            kubectl.run("set image ds/surge main=example/main:3").await?;
-            pods = has_images(&kubectl, "surge", &[2, 2, 2, 3]).await?;
-        }
-    }
-    let revisions = get(&kubectl, "controllerrevisions -l app=surge").await?;
-    ensure!(revisions["items"].as_array().map(Vec::len) == Some(3), "{revisions}");
-    manager.must_run()
-}
-
-/// Waits until there are pods of just these images. Returns their images and names.
-async fn has_images(kubectl: &Kubectl<'_>, app: &str, images: &[u8]) -> Result<Vec<Vec<String>>> {
-    let wanted: Vec<_> = images.iter().map(|image| format!("example/main:{image}")).collect();
-    eventually(&format!("{app} to have {wanted:?}"), async || {
-        let rows = pods(kubectl, app, &["/spec/containers/0/image", "/metadata/name"]).await?;
-        ensure!(rows.iter().map(|row| &row[0]).eq(&wanted), "{rows:?}");
-        Ok(rows)
-    })
-    .await
-}
-
-/// From the peer to ours in the middle of a rollout with surge, and the other way: new pods stay, and the rollout ends
-/// without another revision.
-async fn takes_over_amid_a_surge(case: Case) -> Result<()> {
-    let kubectl = Kubectl::of(&case);
-    for (name, from, to) in [("taken", Subject::Peer, Subject::Ours), ("given", Subject::Ours, Subject::Peer)] {
-        let mut manager = case.start(from, &[])?;
-        let mut set = daemon_set(name, &NODES, &json!({ "maxSurge": 1, "maxUnavailable": 0 }));
-        set["spec"]["minReadySeconds"] = json!(3);
-        create(&kubectl, set).await?;
-        runs_on(&kubectl, name, &NODES).await?;
-        kubectl.run(&format!("set image ds/{name} main=example/main:2")).await?;
-        let new_pods = async || {
-            let rows = pods(&kubectl, name, &["/spec/containers/0/image", "/metadata/name"]).await?;
-            Ok::<_, anyhow::Error>(rows.into_iter().filter(|row| row[0] == "example/main:2").collect::<Vec<_>>())
-        };
-        eventually("a second new pod", async || {
-            ensure!(new_pods().await?.len() == 2, "not yet");
-            Ok(())
-        })
-        .await?;
-        manager.terminate()?;
-        manager.wait(kcm_e2e_harness::wait::PATIENCE).await?;
-        let amid = new_pods().await?;
-        ensure!(amid.len() < NODES.len(), "the rollout has ended: {amid:?}");
-        let mut manager = case.start(to, &[])?;
-        eventually(&format!("{to} to end the rollout"), async || {
-            // Upstream looks again at a pod that was ready before it started only when something else changes.
-            let version = get(&kubectl, &format!("ds {name}")).await?["metadata"]["resourceVersion"].clone();
-            kubectl
-                .run(&format!("annotate ds/{name} --overwrite seen={}", version.as_str().unwrap_or_default()))
-                .await?;
-            let on = pods(&kubectl, name, &["/spec/nodeName"]).await?.concat();
-            ensure!(on == NODES, "it runs on {on:?}");
-            Ok(())
-        })
-        .await?;
-        runs_on(&kubectl, name, &NODES).await?;
-        let end = new_pods().await?;
-        ensure!(amid.iter().all(|pod| end.contains(pod)), "{to} replaced a new pod: {amid:?}, then {end:?}");
-        let revisions = get(&kubectl, &format!("controllerrevisions -l app={name}")).await?;
-        ensure!(revisions["items"].as_array().map(Vec::len) == Some(2), "{revisions}");
-        manager.terminate()?;
-        manager.wait(kcm_e2e_harness::wait::PATIENCE).await?;
-    }
     Ok(())
 }

@@ -1,25 +1,16 @@
 //! Jobs, as a person with kubectl has them. The scenario is the kubelet: it finishes the pods, which no node runs.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
-use jiff::{SignedDuration, Timestamp};
 use kcm_e2e_harness::kubectl::Kubectl;
 use kcm_e2e_harness::scenario::{Case, Setup};
-use kcm_e2e_harness::subject::Subject;
-use kcm_e2e_harness::wait::{eventually, throughout};
+use kcm_e2e_harness::wait::eventually;
 use serde_json::{Value, json};
-
-use super::takeover::{TURNS, end};
 
 kcm_e2e_harness::scenarios! {
     Setup::of("job") => {
         "job/counts_each_pod_once": counts_each_pod_once,
         "job/fails_by_index_and_by_policy": fails_by_index_and_by_policy,
         "job/suspends_and_resumes": suspends_and_resumes,
-    }
-    Setup::of("job").ours().with_own_managers() => {
-        "job/takes_over_and_gives_back": takes_over_and_gives_back,
     }
 }
 
@@ -79,13 +70,8 @@ async fn runs(kubectl: &Kubectl<'_>, name: &str, count: usize) -> Result<Vec<(St
 
 /// Ends a pod with an exit code.
 async fn finish(kubectl: &Kubectl<'_>, pod: &str, code: i32) -> Result<()> {
-    finish_at(kubectl, pod, code, kcm_e2e_harness::clock::now()).await
-}
-
-/// As [`finish`], at another time, after which the back-off begins.
-async fn finish_at(kubectl: &Kubectl<'_>, pod: &str, code: i32, at: Timestamp) -> Result<()> {
     let phase = if code == 0 { "Succeeded" } else { "Failed" };
-    let terminated = json!({ "exitCode": code, "finishedAt": at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string() });
+    let terminated = json!({ "exitCode": code, "finishedAt": kcm_e2e_harness::clock::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string() });
     let container = json!({ "name": "main", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": { "terminated": terminated } });
     let patch = json!({ "status": { "phase": phase, "containerStatuses": [container] } }).to_string();
     kubectl
@@ -198,48 +184,4 @@ async fn suspends_and_resumes(case: Case) -> Result<()> {
     let status = ended(&kubectl, "sum", "Complete", "CompletionsReached").await?;
     ensure!(counts(&status) == (2, 0) && status["startTime"].is_string(), "{status}");
     Ok(())
-}
-
-/// Three times back and forth in the middle of an indexed job with failures, of which each manager meets one after it has
-/// taken over: no pod is counted twice or made again, and nothing at rest is written.
-async fn takes_over_and_gives_back(case: Case) -> Result<()> {
-    let kubectl = Kubectl::of(&case);
-    let mut manager = case.start(Subject::Peer, &[])?;
-    create(&kubectl, job("done", json!({}))).await?;
-    let pods = runs(&kubectl, "done", 1).await?;
-    finish(&kubectl, &pods[0].0, 0).await?;
-    ended(&kubectl, "done", "Complete", "CompletionsReached").await?;
-    let spec = json!({ "completions": 13, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 2 });
-    create(&kubectl, job("sum", spec)).await?;
-    let versions = "jsonpath={.items[*].metadata.resourceVersion}";
-    let at_rest =
-        async || kubectl.run(&format!("get jobs,pods -l batch.kubernetes.io/job-name=done -o {versions}")).await;
-    for (number, next) in TURNS.into_iter().enumerate() {
-        let pods = runs(&kubectl, "sum", 2).await?;
-        end(&mut manager).await?;
-        // One pod finishes while there is no manager, and fails in two of the turns; its back-off is over.
-        let hour_ago = kcm_e2e_harness::clock::now() - SignedDuration::from_hours(1);
-        finish_at(&kubectl, &pods[0].0, i32::from([1, 2].contains(&number)), hour_ago).await?;
-        let before = at_rest().await?;
-        manager = case.start(next, &[])?;
-        finish(&kubectl, &pods[1].0, 0).await.with_context(|| format!("{next} takes over"))?;
-        runs(&kubectl, "sum", 2).await.with_context(|| format!("{next} is to have taken over"))?;
-        throughout("the finished job is left alone", Duration::from_secs(2), async || {
-            let now = at_rest().await?;
-            ensure!(now == before, "{next} wrote what was at rest: {now}, was {before}");
-            Ok(())
-        })
-        .await?;
-    }
-    // Of thirteen indexes ten have succeeded, and two pods have failed.
-    for expected in [2, 1] {
-        for (name, _) in runs(&kubectl, "sum", expected).await? {
-            finish(&kubectl, &name, 0).await?;
-        }
-    }
-    let status = ended(&kubectl, "sum", "Complete", "CompletionsReached").await?;
-    ensure!(status["completedIndexes"] == "0-12" && counts(&status) == (13, 2), "{status}");
-    let pods = read(&kubectl, "pods -l batch.kubernetes.io/job-name=sum").await?;
-    ensure!(pods["items"].as_array().map(Vec::len) == Some(15), "{pods}");
-    manager.must_run()
 }

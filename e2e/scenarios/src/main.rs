@@ -24,7 +24,6 @@ mod metrics;
 mod metrics_server;
 mod namespace;
 mod pod_garbage_collector;
-mod recorded;
 mod replicaset;
 mod replicationcontroller;
 mod resourcequota;
@@ -34,10 +33,8 @@ mod serving;
 mod statefulset;
 mod takeover;
 mod tour;
-mod traffic;
 mod ttl_after_finished;
 mod website;
-mod workloads;
 
 use std::process::ExitCode;
 
@@ -113,7 +110,7 @@ mod tests {
 
     use kcm_e2e_harness::peer_verified::{PeerVerified, digest, sources};
     use kcm_e2e_harness::scenario::{Scenario, all, select};
-    use kcm_e2e_harness::script::{self, Script};
+    use kcm_e2e_harness::script;
     use kcm_e2e_harness::subject::Subject;
 
     #[test]
@@ -123,9 +120,23 @@ mod tests {
         assert!(all.is_sorted_by(|one, next| one.name < next.name));
     }
 
+    /// What scenarios are about beside controllers.
+    const TOPICS: [&str; 10] =
+        ["api", "deploy", "envtest", "hello", "host", "identities", "kubectl", "metrics", "serving", "website"];
+
+    #[test]
+    fn a_name_begins_with_its_controller() {
+        let table = include_str!("../../../controller-manager/tests/data/controllers.tsv");
+        let canonical = table.lines().skip(1).filter_map(|line| line.split('\t').next()?.strip_suffix("-controller"));
+        let known: Vec<&str> = canonical.chain(TOPICS).collect();
+        let names = all().into_iter().map(|it| it.name.split('/').next().unwrap_or_default());
+        let others: Vec<&str> = names.filter(|name| !known.contains(name)).collect();
+        assert!(others.is_empty(), "{others:?}");
+    }
+
     #[test]
     fn every_script_is_sound() {
-        let mistakes = script::all().into_iter().filter_map(|file| Script::read(file.name, file.text).err());
+        let mistakes = script::all().into_iter().filter_map(|file| file.read().err());
         let mistakes: Vec<String> = mistakes.collect();
         assert!(mistakes.is_empty(), "{}", mistakes.join("\n"));
         assert!(!script::all().is_empty());

@@ -5,12 +5,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use kcm_e2e_harness::kubectl::Kubectl;
 use kcm_e2e_harness::scenario::{Case, Setup};
-use kcm_e2e_harness::subject::Subject;
-use kcm_e2e_harness::wait::{eventually_within, throughout};
+use kcm_e2e_harness::wait::eventually_within;
 use serde_json::{Value, json};
 
 use super::alone::Alone;
-use super::takeover::{TURNS, end};
 
 /// Quarantine of a missing node, two rounds, and a margin.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -19,9 +17,6 @@ kcm_e2e_harness::scenarios! {
     Setup::of("podgc").with_own_managers() => {
         "pod-garbage-collector/deletes_what_no_kubelet_will": deletes_what_no_kubelet_will,
         "pod-garbage-collector/keeps_the_youngest_terminated_pods": keeps_the_youngest_terminated_pods,
-    }
-    Setup::of("podgc").ours().with_own_managers() => {
-        "pod-garbage-collector/takes_over_and_gives_back": takes_over_and_gives_back,
     }
 }
 
@@ -105,41 +100,6 @@ async fn deletes_what_no_kubelet_will(case: Case) -> Result<()> {
     let waiting = kubectl.run("get pod waiting -o jsonpath={.status.phase}").await?;
     ensure!(waiting.trim() == "Pending", "the pod of the node that is not ready: {waiting}");
     alone.is_refused_nothing()
-}
-
-/// Three times back and forth: the next manager deletes at once what is left, leaves alone what the last one did, and
-/// gives a missing node its whole quarantine.
-async fn takes_over_and_gives_back(case: Case) -> Result<()> {
-    let kubectl = Kubectl::of(&case);
-    let mut manager = case.start(Subject::Peer, &[])?;
-    for (name, node) in [("stays", None), ("orphan", Some("gone"))] {
-        create(&kubectl, pod(name, node)).await?;
-    }
-    let versions = "jsonpath={.items[*].metadata.resourceVersion}";
-    let mut at_rest: Vec<String> = ["stays", "orphan"].map(str::to_owned).to_vec();
-    for (turn, next) in TURNS.into_iter().enumerate() {
-        end(&mut manager).await?;
-        let left = format!("left-{turn}");
-        create(&kubectl, pod(&left, None)).await?;
-        kubectl.run(&format!("delete pod {left} --wait=false")).await?;
-        let rest = format!("get pods {} -o {versions}", at_rest.join(" "));
-        let before = kubectl.run(&rest).await?;
-        manager = case.start(next, &[])?;
-        ended(&kubectl, &left).await.with_context(|| format!("{next} is to have taken over"))?;
-        throughout("nothing is written", Duration::from_secs(2), async || {
-            let now = kubectl.run(&rest).await?;
-            ensure!(now == before, "{next} wrote what was at rest: {now}, was {before}");
-            Ok(())
-        })
-        .await?;
-        at_rest.push(left);
-    }
-    manager.must_run()?;
-    // The namespace could not go with them.
-    for name in at_rest {
-        kubectl.run(&format!(r#"patch pod {name} -p {{"metadata":{{"finalizers":null}}}}"#)).await?;
-    }
-    Ok(())
 }
 
 /// Of four terminated pods with a threshold of two, the evicted one and the oldest other one go.

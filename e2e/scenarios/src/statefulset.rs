@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use kcm_e2e_harness::kubectl::Kubectl;
 use kcm_e2e_harness::scenario::{Case, Setup};
 use kcm_e2e_harness::subject::Subject;
 use kcm_e2e_harness::wait::{eventually, throughout};
 use serde_json::{Value, json};
-
-use super::takeover::{TURNS, end};
 
 kcm_e2e_harness::scenarios! {
     Setup::of("statefulset") => {
@@ -19,7 +17,6 @@ kcm_e2e_harness::scenarios! {
     }
     Setup::of("statefulset").ours().with_own_managers() => {
         "statefulset/recovers_a_broken_rollout_with_its_gate": recovers,
-        "statefulset/takes_over_and_gives_back": takes_over,
     }
 }
 
@@ -102,21 +99,6 @@ async fn has(kubectl: &Kubectl<'_>, name: &str, images: &[u8]) -> Result<Vec<Str
         Ok(uids)
     })
     .await
-}
-
-/// Waits until a rollout has come down to an ordinal, whose pod is new and does not run yet. Returns the uids of the pods,
-/// of which only that one is other than before.
-async fn waits_for(kubectl: &Kubectl<'_>, name: &str, ordinal: usize, before: &[String]) -> Result<Vec<String>> {
-    let uids = eventually(&format!("{name}-{ordinal} to be replaced"), async || {
-        let (pods, uids) = pods(kubectl, name).await?;
-        ensure!(pods.len() == before.len() && pods[ordinal].ends_with(":2"), "{pods:?}");
-        Ok(uids)
-    })
-    .await?;
-    for (at, (old, new)) in before.iter().zip(&uids).enumerate() {
-        ensure!((old == new) == (at != ordinal), "{name}-{at} was restarted, or {name}-{ordinal} was not");
-    }
-    Ok(uids)
 }
 
 async fn roll(kubectl: &Kubectl<'_>, name: &str, image: u8, partition: usize) -> Result<()> {
@@ -248,71 +230,4 @@ async fn gives_claims(case: Case) -> Result<()> {
         Ok(())
     })
     .await
-}
-
-/// Three times back and forth, at rest and in the middle of an ordered and a parallel rollout, the latter with a
-/// partition: no pod is restarted, no revision made, and nothing at rest is written.
-async fn takes_over(case: Case) -> Result<()> {
-    let kubectl = Kubectl::of(&case);
-    let mut manager = case.start(Subject::Peer, &[])?;
-    let mut parallel = set("parallel", 8);
-    parallel["spec"]["podManagementPolicy"] = json!("Parallel");
-    for (name, set) in [("web", set("web", 3)), ("rolling", set("rolling", 3)), ("ordered", set("ordered", 7))] {
-        create(&kubectl, &set).await?;
-        has(&kubectl, name, &[1; 7][..if name == "ordered" { 7 } else { 3 }]).await?;
-    }
-    create(&kubectl, &parallel).await?;
-    has(&kubectl, "parallel", &[1; 8]).await?;
-    roll(&kubectl, "rolling", 2, 2).await?;
-    has(&kubectl, "rolling", &[1, 1, 2]).await?;
-    let versions = "jsonpath={.items[*].metadata.resourceVersion}";
-    let at_rest = async || {
-        let sets = kubectl.run(&format!("get sts web rolling -o {versions}")).await?;
-        let selector = "app!=ordered,app!=parallel";
-        let others = kubectl.run(&format!("get pods,controllerrevisions -l {selector} -o {versions}")).await?;
-        Ok::<_, anyhow::Error>(sets + &others)
-    };
-    let before = at_rest().await?;
-    let [mut ordered, mut parallel] = [pods(&kubectl, "ordered").await?.1, pods(&kubectl, "parallel").await?.1];
-    roll(&kubectl, "ordered", 2, 0).await?;
-    roll(&kubectl, "parallel", 2, 1).await?;
-    ordered = waits_for(&kubectl, "ordered", 6, &ordered).await?;
-    parallel = waits_for(&kubectl, "parallel", 7, &parallel).await?;
-    for (turn, next) in TURNS.into_iter().enumerate() {
-        end(&mut manager).await?;
-        // What the rollouts wait for comes while there is no manager.
-        run_pods(&kubectl, "ordered").await?;
-        run_pods(&kubectl, "parallel").await?;
-        manager = case.start(next, &[])?;
-        let context = || format!("{next} is to have taken over");
-        ordered = waits_for(&kubectl, "ordered", 5 - turn, &ordered).await.with_context(context)?;
-        parallel = waits_for(&kubectl, "parallel", 6 - turn, &parallel).await.with_context(context)?;
-        throughout("nothing is written", Duration::from_secs(2), async || {
-            let now = at_rest().await?;
-            ensure!(now == before, "{next} wrote what was at rest: {now}, was {before}");
-            Ok(())
-        })
-        .await?;
-    }
-    for (name, images, rolled) in [("ordered", &[2; 7][..], ordered), ("parallel", &[1, 2, 2, 2, 2, 2, 2, 2], parallel)]
-    {
-        let found = has(&kubectl, name, images).await?;
-        ensure!(found == rolled, "{name} has replaced a pod twice: {rolled:?}, then {found:?}");
-        let found = revisions(&kubectl, name).await?;
-        ensure!(found.len() == 2, "no new revision of {name}: {found:?}");
-    }
-    end(&mut manager).await?;
-    manager = case.start(Subject::Ours, &[])?;
-    // Ours completes what the peer began, and the peer rolls back what ours completed.
-    let uids = pods(&kubectl, "rolling").await?.1;
-    roll(&kubectl, "rolling", 2, 0).await?;
-    let completed = has(&kubectl, "rolling", &[2, 2, 2]).await?;
-    ensure!(completed[2] == uids[2], "the pod that was rolled stays");
-    end(&mut manager).await?;
-    manager = case.start(Subject::Peer, &[])?;
-    roll(&kubectl, "rolling", 1, 0).await?;
-    has(&kubectl, "rolling", &[1, 1, 1]).await?;
-    let found = revisions(&kubectl, "rolling").await?;
-    ensure!(found.len() == 2, "no new revision: {found:?}");
-    manager.must_run().context("the peer runs")
 }

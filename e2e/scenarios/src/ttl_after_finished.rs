@@ -2,22 +2,16 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use k8s_openapi::jiff::Timestamp;
 use kcm_e2e_harness::kubectl::Kubectl;
 use kcm_e2e_harness::scenario::{Case, Setup};
-use kcm_e2e_harness::subject::Subject;
 use kcm_e2e_harness::wait::{eventually, throughout};
 use serde_json::{Value, json};
-
-use super::takeover::{TURNS, end};
 
 kcm_e2e_harness::scenarios! {
     Setup::of("ttl-after-finished") => {
         "ttl-after-finished/deletes_finished_jobs": deletes_finished_jobs,
-    }
-    Setup::of("ttl-after-finished").ours().with_own_managers() => {
-        "ttl-after-finished/takes_over_and_gives_back": takes_over,
     }
 }
 
@@ -84,32 +78,4 @@ async fn deletes_finished_jobs(case: Case) -> Result<()> {
     let left = kubectl.run("get jobs -o name").await?;
     ensure!(left.trim() == "job.batch/long", "{left}");
     Ok(())
-}
-
-/// Three times back and forth: a job goes whose time to live ends while there is no manager, or under the next one; one
-/// that is to stay is not written.
-async fn takes_over(case: Case) -> Result<()> {
-    let kubectl = Kubectl::of(&case);
-    let mut manager = case.start(Subject::Peer, &[])?;
-    for (name, time_to_live) in [("endless", None), ("long", Some(3600))] {
-        create(&kubectl, job(name, time_to_live)).await?;
-        fail(&kubectl, name).await?;
-    }
-    let versions = "jsonpath={.items[*].metadata.resourceVersion}";
-    let at_rest = async || kubectl.run(&format!("get jobs endless long -o {versions}")).await;
-    let before = at_rest().await?;
-    for (turn, next) in TURNS.into_iter().enumerate() {
-        let [missed, pending] = ["missed", "pending"].map(|name| format!("{name}-{turn}"));
-        create(&kubectl, job(&pending, Some(4))).await?;
-        fail(&kubectl, &pending).await?;
-        end(&mut manager).await?;
-        create(&kubectl, job(&missed, Some(0))).await?;
-        fail(&kubectl, &missed).await?;
-        manager = case.start(next, &[])?;
-        gone(&kubectl, &missed).await.with_context(|| format!("{next} is to have taken over"))?;
-        gone(&kubectl, &pending).await.with_context(|| format!("{next} is to have taken over"))?;
-        let now = at_rest().await?;
-        ensure!(now == before, "{next} wrote what was at rest: {now}, was {before}");
-    }
-    manager.must_run()
 }

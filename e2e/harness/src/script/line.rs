@@ -28,18 +28,27 @@ const COMMANDS: [&str; 18] = [
 ];
 
 /// The verbs, with their words.
-const VERBS: [&str; 7] = [
-    "ready POD",
+const VERBS: [&str; 13] = [
+    "ready POD [IP]",
+    "unready POD [IP]",
     "exit CODE POD",
     "finish JOB CONDITION",
     "due CRONJOB",
     "bind POD NODE",
     "hold KIND NAME",
     "release KIND NAME",
+    "own KIND NAME KIND OWNER",
+    "evict POD",
+    "keep POD",
+    "serve METRIC VALUE",
+    "fail METRIC",
 ];
 
 /// The finalizer of `hold`.
 pub(super) const HOLD: &str = "example.com/hold";
+
+/// The word that stands for the owner, as JSON.
+pub(super) const OWNER: &str = "<owner>";
 
 /// A line that was found sound.
 #[derive(Debug, Clone)]
@@ -51,9 +60,10 @@ pub(super) struct Line {
 pub(super) fn read(text: &str, manifests: &BTreeMap<String, Value>) -> Result<Line, String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let verb = words.first().copied().unwrap_or_default();
-    let known = VERBS.map(|form| form.split(' ').next().unwrap_or(form));
+    let verbs = VERBS.map(|form| form.split(' ').next().unwrap_or(form));
     if let Some(form) = VERBS.iter().find(|form| form.split(' ').next() == Some(verb)) {
-        if words.len() != form.split(' ').count() {
+        let least = form.split(' ').filter(|word| !word.starts_with('[')).count();
+        if !(least..=form.split(' ').count()).contains(&words.len()) {
             return Err(format!("it must be `{form}`"));
         }
         if verb == "exit" && words[1].parse::<u8>().is_err() {
@@ -65,7 +75,7 @@ pub(super) fn read(text: &str, manifests: &BTreeMap<String, Value>) -> Result<Li
     } else if !COMMANDS.contains(&verb) {
         return Err(format!(
             "there is no verb `{verb}`; the nearest is `{}`",
-            nearest(verb, COMMANDS.into_iter().chain(known))
+            nearest(verb, COMMANDS.into_iter().chain(verbs))
         ));
     }
     for (before, word) in words.iter().zip(words.iter().skip(1)) {
@@ -96,6 +106,28 @@ impl Line {
         self.text.starts_with("wait ")
     }
 
+    /// The metric that it sets, and its value unless it is withdrawn.
+    pub(super) fn metric(&self) -> Option<(&str, Option<&str>)> {
+        match self.text.split_whitespace().collect::<Vec<_>>()[..] {
+            ["serve", metric, value] => Some((metric, Some(value))),
+            ["fail", metric] => Some((metric, None)),
+            _ => None,
+        }
+    }
+
+    /// Kind and name of the owner that it names.
+    pub(super) fn owner(&self) -> Option<(&str, &str)> {
+        match self.text.split_whitespace().collect::<Vec<_>>()[..] {
+            ["own", _, _, kind, name] => Some((kind, name)),
+            _ => None,
+        }
+    }
+
+    /// Whether its command must be refused.
+    pub(super) fn is_refused(&self) -> bool {
+        self.text.starts_with("keep ")
+    }
+
     /// The controllers and keys of `CONTROLLER[KEY]`.
     pub(super) fn selectors(&self) -> impl Iterator<Item = (&str, &str, &str)> {
         self.text.split_whitespace().filter_map(|word| selector(word).map(|(name, key)| (word, name, key)))
@@ -111,22 +143,37 @@ impl Line {
     ) -> anyhow::Result<Vec<String>> {
         let words: Vec<&str> =
             self.text.split_whitespace().map(|word| names.get(word).map_or(word, String::as_str)).collect();
-        let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let to_strings = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         if let ["bind", pod, node] = words[..] {
             let target = json!({ "kind": "Node", "name": node });
             let binding =
                 json!({ "apiVersion": "v1", "kind": "Binding", "metadata": { "name": pod }, "target": target });
             let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}/binding");
-            return Ok(owned(&["create", "--raw", &path, "-f", &manifest(&binding)?]));
+            return Ok(to_strings(&["create", "--raw", &path, "-f", &manifest(&binding)?]));
+        }
+        if let ["evict" | "keep", pod] = words[..] {
+            let metadata = json!({ "name": pod, "namespace": namespace });
+            let eviction = json!({ "apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata });
+            let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}/eviction");
+            return Ok(to_strings(&["create", "--raw", &path, "-f", &manifest(&eviction)?]));
+        }
+        if let ["own", kind, name, ..] = words[..] {
+            let owner: Value = serde_json::from_str(names.get(OWNER).map_or("null", String::as_str))?;
+            let reference = json!({
+                "apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": owner["metadata"]["name"],
+                "uid": owner["metadata"]["uid"], "controller": true,
+            });
+            let patch = json!({ "metadata": { "ownerReferences": [reference] } }).to_string();
+            return Ok(to_strings(&["patch", kind, name, "--type=merge", "-p", &patch]));
         }
         Ok(match change(&words, now) {
             Some((kind, name, subresource, patch)) => {
                 let patch = patch.to_string();
-                let mut command = owned(&["patch", kind, name, "--type=merge", "-p", &patch]);
+                let mut command = to_strings(&["patch", kind, name, "--type=merge", "-p", &patch]);
                 command.extend(subresource.then(|| "--subresource=status".to_owned()));
                 command
             }
-            None => owned(&words),
+            None => to_strings(&words),
         })
     }
 }
@@ -144,9 +191,18 @@ fn change<'a>(words: &[&'a str], now: Timestamp) -> Option<(&'a str, &'a str, bo
     let condition = |type_: &str, reason: &str| json!({ "type": type_, "status": "True", "reason": reason, "lastTransitionTime": hour_ago });
     let status = |status: Value| json!({ "status": status });
     Some(match *words {
-        ["ready", pod] => {
-            let conditions = [condition("Ready", "Runs")];
-            ("pod", pod, true, status(json!({ "phase": "Running", "conditions": conditions })))
+        [verb @ ("ready" | "unready"), pod, ref addresses @ ..] => {
+            let mut ready = condition("Ready", "Runs");
+            if verb == "unready" {
+                ready["status"] = json!("False");
+            }
+            let mut running = json!({ "phase": "Running", "conditions": [ready], "startTime": hour_ago });
+            if let [addresses] = addresses {
+                let all: Vec<Value> = addresses.split(',').map(|ip| json!({ "ip": ip })).collect();
+                running["podIP"] = all[0]["ip"].clone();
+                running["podIPs"] = json!(all);
+            }
+            ("pod", pod, true, status(running))
         }
         ["exit", code, pod] => {
             let phase = if code == "0" { "Succeeded" } else { "Failed" };
@@ -207,6 +263,8 @@ mod tests {
         assert_eq!(command("exit 3 sum[1]")[..4], ["patch", "pod", "sum-1-x", "--type=merge"]);
         assert_eq!(command("bind a n-1")[2], "/api/v1/namespaces/jobs/pods/a/binding");
         assert_eq!(command("hold pod a")[5], r#"{"metadata":{"finalizers":["example.com/hold"]}}"#);
+        assert!(command("unready a 10.0.0.1,fd00::1")[5].contains(r#""podIPs":[{"ip":"10.0.0.1"},{"ip":"fd00::1"}]"#));
+        assert_eq!(command("evict a")[2], "/api/v1/namespaces/jobs/pods/a/eviction");
         assert_eq!(command("delete pod sum[1]"), ["delete", "pod", "sum-1-x"]);
     }
 }

@@ -7,16 +7,19 @@ use anyhow::{Context, Error, Result, bail, ensure};
 use futures::future::try_join_all;
 use tokio::time::{Instant, sleep};
 
+use super::ScriptFile;
 use super::compare::{differences, stale};
-use super::line::Line;
+use super::line::{self, Line};
+use super::metrics::Metrics;
 use super::read::Script;
 use super::record::{Names, Objects, Record};
 use crate::audit::forbidden;
 use crate::clock;
 use crate::control_plane::{ControlPlane, Options};
 use crate::kubectl::Kubectl;
+use crate::manager_log::findings;
 use crate::process::Process;
-use crate::scenario::{Case, start_manager};
+use crate::scenario::start_manager;
 use crate::subject::Subject;
 use crate::wait::{PATIENCE, throughout};
 
@@ -37,27 +40,42 @@ const REST: Duration = Duration::from_secs(5);
 /// # Errors
 ///
 /// If the script has a mistake, a change cannot be made, or the control planes differ after a round.
-pub async fn play(name: &str, text: &str, case: &Case) -> Result<()> {
-    let script = Script::read(name, text).map_err(Error::msg)?;
+pub async fn play(file: &ScriptFile) -> Result<()> {
+    let script = file.read().map_err(Error::msg)?;
     let managers = [Managers::Theirs, Managers::Ours, Managers::InTurns];
     let managers = managers.into_iter().filter(|it| *it != Managers::InTurns || script.takeover.is_some());
-    let mut players = try_join_all(managers.map(|it| Player::start(&script, case, it))).await?;
+    let mut players = try_join_all(managers.map(|it| Player::start(&script, it))).await?;
+    if let Err(error) = play_rounds(&script, &mut players).await {
+        let kept = players.iter_mut().map(|player| {
+            player.plane.keep_logs();
+            format!("{}: {}", player.managers.name(), player.plane.logs().display())
+        });
+        let kept: Vec<String> = kept.collect();
+        return Err(error).with_context(|| format!("logs of {}", kept.join(", ")));
+    }
+    Ok(())
+}
+
+async fn play_rounds(script: &Script, players: &mut [Player<'_>]) -> Result<()> {
     let mut seen = Record::new();
+    if !script.prepare.is_empty() {
+        seen.extend(are_alike(script, players).await.context("before the first round")?);
+    }
     for (at, lines) in script.rounds.iter().enumerate() {
         let number = at + 1;
         try_join_all(players.iter_mut().map(|player| player.round(number, lines))).await?;
-        let record = are_alike(&script, &mut players).await.with_context(|| {
+        let record = are_alike(script, players).await.with_context(|| {
             let lines: Vec<&str> = lines.iter().map(Line::text).collect();
             format!("after round {number}:\n  {}", lines.join("\n  "))
         })?;
         seen.extend(record);
     }
-    for player in &mut players {
+    for player in players {
         player.end().await?;
         let refused = forbidden(&player.plane.audited()?);
         ensure!(refused.is_empty(), "{}: {refused:?}", player.managers.name());
     }
-    let stale = stale(&script, &seen);
+    let stale = stale(script, &seen);
     ensure!(stale.is_empty(), "`differs` has what no line is like: {stale:?}");
     Ok(())
 }
@@ -115,7 +133,6 @@ impl Managers {
 /// A control plane on which a script is played.
 struct Player<'a> {
     script: &'a Script,
-    case: &'a Case,
     managers: Managers,
     // Dropped in this order: the manager uses the API server.
     manager: Option<Process>,
@@ -124,15 +141,17 @@ struct Player<'a> {
     /// One was started in this round.
     has_started: bool,
     names: Names,
+    metrics: Option<Metrics>,
     plane: ControlPlane,
 }
 
 impl<'a> Player<'a> {
-    async fn start(script: &'a Script, case: &'a Case, managers: Managers) -> Result<Self> {
+    async fn start(script: &'a Script, managers: Managers) -> Result<Self> {
         let api_server_args = script.api_server_args.clone();
         let plane = ControlPlane::start(Options { strict: true, api_server_args, ..Options::default() }).await?;
         let names = Names::of(&std::fs::read_to_string(plane.logs().join("pki/ca.crt"))?);
-        let mut player = Self { script, case, managers, manager: None, started: 0, has_started: false, names, plane };
+        let mut player =
+            Self { script, managers, manager: None, started: 0, has_started: false, names, metrics: None, plane };
         for namespace in &script.namespaces {
             let kubectl = player.kubectl(namespace);
             if namespace != "default" {
@@ -140,6 +159,10 @@ impl<'a> Player<'a> {
             }
             kubectl.run("create serviceaccount default").await?;
         }
+        if script.metrics {
+            player.metrics = Some(Metrics::start(&player.kubectl("default"), player.plane.logs()).await?);
+        }
+        player.make(script.prepare.iter()).await.context("before the first manager")?;
         if !script.restarts {
             player.start_next()?;
         }
@@ -150,22 +173,22 @@ impl<'a> Player<'a> {
         Kubectl { kubeconfig: self.plane.kubeconfig(), namespace, folder: self.plane.logs() }
     }
 
-    fn start_next(&mut self) -> Result<()> {
-        let subject = match self.managers {
+    /// The subject of the last manager.
+    fn subject(&self) -> Subject {
+        match self.managers {
             Managers::Theirs => Subject::Peer,
-            Managers::Ours => Subject::Ours,
-            Managers::InTurns if self.started.is_multiple_of(2) => Subject::Peer,
-            Managers::InTurns => Subject::Ours,
-        };
+            Managers::InTurns if !self.started.is_multiple_of(2) => Subject::Peer,
+            Managers::InTurns | Managers::Ours => Subject::Ours,
+        }
+    }
+
+    fn start_next(&mut self) -> Result<()> {
         self.started += 1;
+        let subject = self.subject();
         self.has_started = true;
         let name = format!("{}-{subject}-{}", self.script.name, self.started);
         let args: Vec<&str> = self.script.args.iter().map(String::as_str).collect();
-        let manager = start_manager(&self.plane, subject, &name, &self.script.controllers, &args)?;
-        if subject == Subject::Ours {
-            self.case.read_later(&manager);
-        }
-        self.manager = Some(manager);
+        self.manager = Some(start_manager(&self.plane, subject, &name, &self.script.controllers, &args)?);
         Ok(())
     }
 
@@ -175,6 +198,11 @@ impl<'a> Player<'a> {
             manager.must_run()?;
             manager.terminate()?;
             manager.wait(PATIENCE).await?;
+            if self.subject() == Subject::Ours {
+                let log = std::fs::read_to_string(manager.log()).context("cannot read a manager's log")?;
+                let found = findings(&log, &[]);
+                ensure!(found.is_empty(), "our manager logged {found:?}");
+            }
         }
         Ok(())
     }
@@ -205,10 +233,15 @@ impl<'a> Player<'a> {
     async fn is_taken_over_at_rest(&mut self) -> Result<()> {
         self.end().await?;
         let (client, script) = (self.plane.client(), self.script);
-        let before = Objects::read(&client, script).await?.versions();
+        let at_rest = async || {
+            let mut versions = Objects::read(&client, script).await?.versions();
+            versions.retain(|name, _| !script.restless.contains(name));
+            Ok::<_, Error>(versions)
+        };
+        let before = at_rest().await?;
         self.start_next()?;
         throughout("the next manager writes nothing", REST, async || {
-            let after = Objects::read(&client, script).await?.versions();
+            let after = at_rest().await?;
             let line = |(name, version): &(&String, &String)| format!("{name} {version}");
             let [before, after]: [BTreeSet<String>; 2] =
                 [&before, &after].map(|it| it.iter().map(|it| line(&it)).collect());
@@ -233,7 +266,22 @@ impl<'a> Player<'a> {
                 let found = found.with_context(|| format!("there is no {word} for `{}`", line.text()))?;
                 names.insert(word.to_owned(), found.to_owned());
             }
-            kubectl.run_words(&line.command(clock::now(), namespace, &names, |it| kubectl.manifest(it))?).await?;
+            if let Some((metric, value)) = line.metric() {
+                let metrics = self.metrics.as_ref().context("the script has no `metrics: true`")?;
+                metrics.set(metric, value)?;
+                continue;
+            }
+            if let Some((kind, name)) = line.owner() {
+                let owner = kubectl.run(&format!("get {kind} {name} -o json")).await?;
+                names.insert(line::OWNER.to_owned(), owner);
+            }
+            let command = line.command(clock::now(), namespace, &names, |it| kubectl.manifest(it))?;
+            if line.is_refused() {
+                let refused = kubectl.refused(&command.join(" ")).await?;
+                ensure!(refused.contains("disruption budget"), "`{}` was refused otherwise: {refused}", line.text());
+            } else {
+                kubectl.run_words(&command).await?;
+            }
         }
         Ok(())
     }
@@ -241,6 +289,6 @@ impl<'a> Player<'a> {
     /// What there is, and whether a controller has work that it knows of.
     async fn record(&mut self) -> Result<(Record, bool)> {
         let objects = Objects::read(&self.plane.client(), self.script).await?;
-        Ok((self.names.record(&objects, self.script), objects.are_behind()))
+        Ok((self.names.record(&objects, self.script), objects.are_behind(self.script)))
     }
 }

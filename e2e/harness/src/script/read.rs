@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::line::{self, Line};
-use super::record::path;
+use super::resources::path;
 
 /// What happens to the objects of a controller, and what of it is compared.
 #[derive(Debug)]
@@ -23,10 +23,14 @@ pub struct Script {
     pub(super) unordered: Vec<String>,
     pub(super) once: Vec<String>,
     pub(super) differs: Vec<String>,
-    /// By name, such as `web.yaml`.
+    pub(super) restless: Vec<String>,
+    /// By name, such as `web.yaml` and `service-web.yaml`.
     pub(super) manifests: BTreeMap<String, Value>,
+    /// Made before the first manager starts.
+    pub(super) prepare: Vec<Line>,
     pub(super) rounds: Vec<Vec<Line>>,
     pub(super) restarts: bool,
+    pub(super) metrics: bool,
     pub(super) takeover: Option<Takeover>,
 }
 
@@ -61,11 +65,17 @@ struct Raw {
     #[serde(default)]
     differs: Vec<Reasoned>,
     #[serde(default)]
+    restless: Vec<Reasoned>,
+    #[serde(default)]
     templates: Value,
     manifests: Vec<Positioned<Value>>,
+    #[serde(default)]
+    prepare: Vec<Positioned<String>>,
     rounds: Vec<Vec<Positioned<String>>>,
     #[serde(default)]
     restarts: bool,
+    #[serde(default)]
+    metrics: bool,
     takeover: Option<Takeover>,
 }
 
@@ -87,38 +97,50 @@ impl Script {
         let raw: Raw = read_yaml(text).map_err(|error| format!("{name}.yaml: {error}"))?;
         let mut mistakes = Vec::new();
         let mut mistake = |at: String, what: String| mistakes.push(format!("{name}.yaml:{at}: {what}"));
-        let mut manifests = BTreeMap::new();
+        let (mut manifests, mut names) = (BTreeMap::new(), BTreeMap::<String, Vec<String>>::new());
         for manifest in raw.manifests {
             let at = position(&manifest);
             match from_fixture(manifest.value, &raw.templates) {
                 Ok(object) => {
-                    let file = format!("{}.yaml", object["metadata"]["name"].as_str().unwrap_or_default());
-                    if object["kind"].is_null() || file == ".yaml" || manifests.insert(file, object).is_some() {
-                        mistake(at, "a manifest has a kind, and a name that no other has".to_owned());
+                    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+                    let (kind, name) = (text(&object["kind"]).to_lowercase(), text(&object["metadata"]["name"]));
+                    let file = format!("{kind}-{name}.yaml");
+                    names.entry(format!("{name}.yaml")).or_default().push(file.clone());
+                    if kind.is_empty() || name.is_empty() || manifests.insert(file, object).is_some() {
+                        mistake(at, "a manifest has a kind, and a name that no other of the kind has".to_owned());
                     }
                 }
                 Err(error) => mistake(at, error),
             }
         }
+        for (short, files) in names {
+            if let [file] = &files[..]
+                && let Some(object) = manifests.get(file).cloned()
+            {
+                manifests.insert(short, object);
+            }
+        }
         for resource in raw.records.iter().filter(|it| path(&it.value).is_none()) {
             mistake(position(resource), format!("the path of `{}` is not known", resource.value));
         }
-        let rounds: Vec<Vec<Line>> = raw
-            .rounds
+        let mut read = |line: &Positioned<String>| match line::read(&line.value, &manifests) {
+            Ok(read) => Some(read),
+            Err(error) => {
+                mistake(position(line), format!("`{}`: {error}", line.value));
+                None
+            }
+        };
+        let prepare = raw.prepare.iter().filter_map(&mut read).collect();
+        let rounds: Vec<Vec<Line>> =
+            raw.rounds.iter().map(|lines| lines.iter().filter_map(&mut read).collect()).collect();
+        for it in raw
+            .ignore
             .iter()
-            .map(|lines| {
-                let read = lines.iter().filter_map(|line| match line::read(&line.value, &manifests) {
-                    Ok(read) => Some(read),
-                    Err(error) => {
-                        mistake(position(line), format!("`{}`: {error}", line.value));
-                        None
-                    }
-                });
-                read.collect()
-            })
-            .collect();
-        for it in
-            raw.ignore.iter().chain(&raw.masked).chain(&raw.once).chain(&raw.differs).filter(|it| it.reason.len() < 10)
+            .chain(&raw.masked)
+            .chain(&raw.once)
+            .chain(&raw.differs)
+            .chain(&raw.restless)
+            .filter(|it| it.reason.len() < 10)
         {
             mistake(position(&it.line), format!("`{}` needs a reason", it.line.value));
         }
@@ -146,11 +168,22 @@ impl Script {
             unordered: raw.unordered,
             once: lines(raw.once),
             differs: lines(raw.differs),
+            restless: lines(raw.restless),
             manifests,
+            prepare,
             rounds,
             restarts: raw.restarts,
+            metrics: raw.metrics,
             takeover: raw.takeover,
         })
+    }
+}
+
+impl Script {
+    /// Whether the manager runs the controller of a kind.
+    pub(super) fn runs(&self, kind: &str) -> bool {
+        let kind = kind.to_lowercase();
+        self.controllers.split(',').any(|controller| controller.trim_end_matches("-controller") == kind)
     }
 }
 
@@ -203,7 +236,7 @@ takeover: { at_rest: [2] }
         );
         assert_eq!(mistakes("exit 0 sum[]", "exit sum[]"), "job.yaml:10:7: `exit sum[]`: it must be `exit CODE POD`");
         assert_eq!(mistakes("records: [jobs", "records: [job"), "job.yaml:3:11: the path of `job` is not known");
-        assert!(mistakes(r#"true}}"#, "true}").contains("is no JSON"));
+        assert!(mistakes(r"true}}", "true}").contains("is no JSON"));
         assert!(mistakes("at_rest: [2]", "at_rest: [3]").contains("before round 3 of 2"));
         assert!(mistakes("<use>: job", "<use>: jab").contains("there is no fixture"));
         assert!(mistakes("takeover:", "takeovers:").contains("takeovers"));

@@ -12,52 +12,17 @@ use serde_json::Value;
 
 use super::line::HOLD;
 use super::read::Script;
+use super::resources::path;
 use crate::clock;
-
-/// The path of the objects of all namespaces, by their plural.
-const PATHS: [(&str, &str); 30] = [
-    ("configmaps", "/api/v1"),
-    ("endpoints", "/api/v1"),
-    ("events", "/api/v1"),
-    ("limitranges", "/api/v1"),
-    ("namespaces", "/api/v1"),
-    ("nodes", "/api/v1"),
-    ("persistentvolumeclaims", "/api/v1"),
-    ("persistentvolumes", "/api/v1"),
-    ("pods", "/api/v1"),
-    ("podtemplates", "/api/v1"),
-    ("replicationcontrollers", "/api/v1"),
-    ("resourcequotas", "/api/v1"),
-    ("secrets", "/api/v1"),
-    ("serviceaccounts", "/api/v1"),
-    ("services", "/api/v1"),
-    ("controllerrevisions", "/apis/apps/v1"),
-    ("daemonsets", "/apis/apps/v1"),
-    ("deployments", "/apis/apps/v1"),
-    ("replicasets", "/apis/apps/v1"),
-    ("statefulsets", "/apis/apps/v1"),
-    ("horizontalpodautoscalers", "/apis/autoscaling/v2"),
-    ("cronjobs", "/apis/batch/v1"),
-    ("jobs", "/apis/batch/v1"),
-    ("leases", "/apis/coordination.k8s.io/v1"),
-    ("endpointslices", "/apis/discovery.k8s.io/v1"),
-    ("ipaddresses", "/apis/networking.k8s.io/v1"),
-    ("servicecidrs", "/apis/networking.k8s.io/v1"),
-    ("poddisruptionbudgets", "/apis/policy/v1"),
-    ("clusterroles", "/apis/rbac.authorization.k8s.io/v1"),
-    ("roles", "/apis/rbac.authorization.k8s.io/v1"),
-];
-
-/// The path of the objects of a resource, if it is one of those that are known here.
-pub(super) fn path(resource: &str) -> Option<String> {
-    PATHS.iter().find(|(plural, _)| *plural == resource).map(|(plural, group)| format!("{group}/{plural}"))
-}
 
 /// What differs in every run.
 const NOT_COMPARED: [&str; 5] = ["managedFields", "resourceVersion", "creationTimestamp", "selfLink", "uid"];
 
 /// Times that are younger were written during the run.
 const RUN: Duration = Duration::from_hours(12);
+
+/// What upstream and ours put before the message of events that are combined, which have no reporter.
+const COMBINED: &str = "(combined from similar events): ";
 
 /// The finalizer of a pod that its job has not counted.
 const UNCOUNTED: &str = "batch.kubernetes.io/job-tracking";
@@ -133,16 +98,23 @@ impl Objects {
         found.min_by_key(|it| (is_true(it, "Ready"), text(&it["metadata"]["name"])))?["metadata"]["name"].as_str()
     }
 
-    /// Whether a controller has work that it knows of: a change of the spec that it has not seen, or a finished pod that
-    /// its job has not counted.
-    pub(super) fn are_behind(&self) -> bool {
+    /// Whether a controller has work that it knows of: a change of the spec that it has not seen, a finished pod that its
+    /// job has not counted, or a service CIDR that nothing keeps.
+    pub(super) fn are_behind(&self, script: &Script) -> bool {
         self.0.iter().any(|it| {
             let (metadata, status) = (&it["metadata"], &it["status"]);
             let seen = &status["observedGeneration"];
-            let is_set = OBSERVING.iter().any(|kind| it["kind"] == *kind);
+            let is_set = OBSERVING.iter().any(|kind| it["kind"] == *kind && script.runs(kind));
             let has_ended = ["Succeeded", "Failed"].iter().any(|phase| status["phase"] == *phase);
             let finalizers = metadata["finalizers"].as_array().into_iter().flatten();
-            is_set && *seen != metadata["generation"]
+            // It only waits until every API server has learned of its deletion.
+            let is_released = it["kind"] == "ServiceCIDR"
+                && metadata["deletionTimestamp"].is_string()
+                && !status["conditions"]
+                    .as_array()
+                    .is_some_and(|all| all.iter().any(|it| it["reason"] == "Terminating"));
+            is_released
+                || is_set && *seen != metadata["generation"]
                 || has_ended && finalizers.into_iter().any(|finalizer| finalizer == UNCOUNTED)
         })
     }
@@ -157,8 +129,9 @@ pub(super) struct Names {
     counts: BTreeMap<String, usize>,
     /// The certificate of the cluster's authority, as text and as secrets have it.
     authority: [String; 2],
-    /// The hashes of daemon sets' revisions, of which the page of the controller says why they differ, in order.
-    hashes: Vec<String>,
+    /// The hashes of daemon sets' revisions, of which the page of the controller says why they differ, in order, with
+    /// the names of the sets.
+    hashes: Vec<(String, String)>,
 }
 
 impl Names {
@@ -177,7 +150,8 @@ impl Names {
         for object in &objects.0 {
             if object["kind"] == "Event" {
                 let component = text(&object["source"]["component"]);
-                if component.ends_with("-controller") {
+                let reason = format!("Event {}", text(&object["reason"]));
+                if is_of_controller(component) && !script.ignored.contains(&reason) {
                     let times = lines.entry(self.event(object)).or_default();
                     *times = if is_once(object, script) { 1 } else { *times + reported(object) };
                 }
@@ -193,6 +167,7 @@ impl Names {
         let metadata = &object["metadata"];
         if object["kind"] == "ControllerRevision" && metadata["ownerReferences"][0]["kind"] == "DaemonSet" {
             let hash = text(&metadata["labels"]["controller-revision-hash"]).to_owned();
+            let hash = (text(&metadata["ownerReferences"][0]["name"]).to_owned(), hash);
             if !self.hashes.contains(&hash) {
                 self.hashes.push(hash);
             }
@@ -226,7 +201,12 @@ impl Names {
         let about = &event["involvedObject"];
         let [kind, name] = ["kind", "name"].map(|field| text(&about[field]));
         let [type_, reason, message] = ["type", "reason", "message"].map(|field| text(&event[field]));
-        let (source, reporter) = (text(&event["source"]["component"]), text(&event["reportingComponent"]));
+        let (source, mut reporter) = (text(&event["source"]["component"]), text(&event["reportingComponent"]));
+        // From the tenth on a manager combines events of one reason; another one begins to count anew.
+        let message = message.strip_prefix(COMBINED).map_or(message, |alone| {
+            reporter = source;
+            alone
+        });
         let namespace = text(&event["metadata"]["namespace"]);
         self.words(&format!(
             "{namespace} event of {kind} {name}: {type_} {reason} from {source}, {reporter}: {message}"
@@ -268,8 +248,9 @@ impl Names {
             return "<uid>".to_owned();
         }
         let (start, end) = word.rsplit_once('-').map_or(("", word), |(start, end)| (start, end));
-        if let Some(number) = self.hashes.iter().position(|hash| hash == end) {
-            return format!("{start}-<hash {number}>");
+        if let Some((of, _)) = self.hashes.iter().find(|(_, hash)| hash == end) {
+            let number = self.hashes.iter().filter(|(set, _)| set == of).position(|(_, hash)| hash == end);
+            return format!("{start}-<hash {}>", number.unwrap_or_default());
         }
         if !start.is_empty() && is_random(end) { format!("{start}-?") } else { word.to_owned() }
     }
@@ -327,6 +308,11 @@ impl Fields<'_> {
     }
 }
 
+/// Whether a component reports events of a controller.
+fn is_of_controller(component: &str) -> bool {
+    component.ends_with("-controller") || component == "controllermanager" || component == "horizontal-pod-autoscaler"
+}
+
 /// Whether it is left to chance how often an event is reported.
 fn is_once(event: &Value, script: &Script) -> bool {
     script.once.iter().any(|reason| reason == text(&event["reason"]))
@@ -377,7 +363,7 @@ mod tests {
 
     /// What is compared of all kinds.
     fn script() -> Script {
-        let text = "{ controllers: job, namespaces: [jobs], records: [], manifests: [], rounds: [], \
+        let text = "{ controllers: 'job,daemonset', namespaces: [jobs], records: [], manifests: [], rounds: [], \
             unordered: [Pod spec tolerations], masked: [{ line: Pod status podIP, reason: it is of a test }], ignore: [{ line: Pod status startTime, reason: it is the time of a test }], \
             once: [{ line: SawCompletedJob, reason: upstream repeats it by chance }] }";
         Script::read("job", text).expect("the script is sound")
@@ -424,7 +410,23 @@ mod tests {
         assert_ne!(record(&[event("SuccessfulCreate", 1)]), record(&[event("SuccessfulCreate", 2)]));
         assert_eq!(record(&[event("SawCompletedJob", 1)]), record(&[event("SawCompletedJob", 2)]));
         let twice = [event("SawCompletedJob", 1), event("SawCompletedJob", 1)];
-        assert_ne!(record(&twice), record(&twice[..1]));
+        assert_eq!(record(&twice), record(&twice[..1]), "a new manager reports it in an event of its own");
+    }
+
+    #[test]
+    fn combined_events_count_as_others() {
+        let event = |message: &str, reporter: &str, count: i64| {
+            json!({
+                "kind": "Event", "reason": "SuccessfulCreate", "involvedObject": { "kind": "Job", "name": "sum" },
+                "source": { "component": "job-controller" }, "reportingComponent": reporter, "count": count,
+                "message": message,
+            })
+        };
+        let combined = [
+            event("Created pod: sum-bcdfg", "job-controller", 1),
+            event("(combined from similar events): Created pod: sum-hjkl2", "", 2),
+        ];
+        assert_eq!(record(&combined), record(&[event("Created pod: sum-zzz99", "job-controller", 3)]));
     }
 
     #[test]
@@ -480,11 +482,11 @@ mod tests {
     #[test]
     fn an_uncounted_pod_and_an_unseen_change_are_work_that_is_left() {
         let mut pod = pod("sum-b", "1", "Succeeded");
-        assert!(!Objects(vec![pod.clone()]).are_behind());
+        assert!(!Objects(vec![pod.clone()]).are_behind(&script()));
         pod["metadata"]["finalizers"] = json!(["batch.kubernetes.io/job-tracking"]);
-        assert!(Objects(vec![pod]).are_behind());
+        assert!(Objects(vec![pod]).are_behind(&script()));
         let set = |seen: u8| json!({ "kind": "DaemonSet", "metadata": { "generation": 2 }, "status": { "observedGeneration": seen } });
-        assert!(Objects(vec![set(1)]).are_behind());
-        assert!(!Objects(vec![set(2)]).are_behind());
+        assert!(Objects(vec![set(1)]).are_behind(&script()));
+        assert!(!Objects(vec![set(2)]).are_behind(&script()));
     }
 }

@@ -29,13 +29,12 @@ use crate::scenario::{Selected, all};
 use crate::subject::Subject;
 
 /// Scenarios that a sandbox cannot show, by a part of their names, each with the reason.
-const NOT_ON_A_SANDBOX: [(&str, &str); 26] = [
+const NOT_ON_A_SANDBOX: [(&str, &str); 24] = [
     ("/acts_as_recorded", WITH_UPSTREAM),
     ("/gives_back", WITH_UPSTREAM),
     ("/take_over", WITH_UPSTREAM),
     ("/takes_over", WITH_UPSTREAM),
     ("handed_over", WITH_UPSTREAM),
-    ("taken_over", WITH_UPSTREAM),
     ("api/", "the table of API scenarios is played in the sandbox's own tests"),
     ("envtest/", "about the binaries of a control plane"),
     (
@@ -50,7 +49,6 @@ const NOT_ON_A_SANDBOX: [(&str, &str); 26] = [
     ("identities/", "it issues no tokens of service accounts, and its only user may do everything"),
     ("deploy/has_the_rights", "it issues no tokens of service accounts, and its only user may do everything"),
     ("horizontal-pod-autoscaler/", "it has no aggregated API"),
-    ("traffic/", "it has no aggregated API"),
     ("hello/labels_namespaces", "counts requests by the API server's metrics"),
     ("replicaset/quota", "quotas are stored and not enforced"),
     ("endpoints/have_the_pods", "every node there has a kubelet, which gives pods their addresses"),

@@ -1,12 +1,9 @@
 //! Endpoints of services with a selector.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
 use kcm_e2e_harness::kubectl::Kubectl;
 use kcm_e2e_harness::scenario::Case;
-use kcm_e2e_harness::subject::Subject;
-use kcm_e2e_harness::wait::{PATIENCE, eventually, throughout};
+use kcm_e2e_harness::wait::eventually;
 use serde_json::{Value, json};
 
 use super::{apply, create_pod, node, pod, service, set_status, slices};
@@ -79,43 +76,4 @@ pub(super) async fn have_the_pods_of_a_service(case: Case) -> Result<()> {
     })
     .await?;
     kubectl.run("delete pods --all --grace-period=0 --force").await.map(drop)
-}
-
-/// From the peer to ours and back: at rest nothing is written, and subsets and ports keep their order.
-pub(super) async fn take_over_and_give_back(case: Case) -> Result<()> {
-    let kubectl = Kubectl::of(&case);
-    let mut manager = case.start(Subject::Peer, &[])?;
-    apply(&kubectl, &node()).await?;
-    for (name, ip) in [("a", "10.9.0.1"), ("b", "10.9.0.2")] {
-        create_pod(&kubectl, name, "web", ip).await?;
-    }
-    apply(&kubectl, &service("web", &four_ports())).await?;
-    apply(&kubectl, &service("none", &json!({ "clusterIP": "None" }))).await?;
-    let of_web = subsets_of_both_pods(&kubectl, "web").await?;
-    has(&kubectl, "none", &json!([])).await?;
-    let versions =
-        async || kubectl.run("get endpoints web none -o jsonpath={.items[*].metadata.resourceVersion}").await;
-    let before = versions().await?;
-    for (number, next) in [Subject::Ours, Subject::Peer].into_iter().enumerate() {
-        manager.terminate()?;
-        manager.wait(PATIENCE).await?;
-        manager = case.start(next, &[])?;
-        let probe = format!("probe-{number}");
-        apply(&kubectl, &service(&probe, &four_ports())).await?;
-        let of_probe = subsets_of_both_pods(&kubectl, &probe).await?;
-        ensure!(of_probe == of_web, "{next} writes {of_probe}, the peer {of_web}");
-        throughout("nothing is written", Duration::from_secs(3), async || {
-            let now = versions().await?;
-            ensure!(now == before, "{next} wrote what was at rest: {now}, was {before}");
-            Ok(())
-        })
-        .await?;
-    }
-    kubectl.run("delete pods --all --grace-period=0 --force").await.map(drop)
-}
-
-/// The subsets of a service, once they have both pods.
-async fn subsets_of_both_pods(kubectl: &Kubectl<'_>, service: &str) -> Result<Value> {
-    let expected = json!([[["10.9.0.1", "10.9.0.2"], [], ["c", "d", "a", "b"]]]);
-    Ok(has(kubectl, service, &expected).await?["subsets"].clone())
 }

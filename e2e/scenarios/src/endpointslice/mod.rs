@@ -3,26 +3,18 @@
 mod endpoints;
 mod mirrored;
 mod published;
-mod recorded;
 mod rolling;
-
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use kcm_e2e_harness::kubectl::Kubectl;
 use kcm_e2e_harness::scenario::{Case, Setup};
-use kcm_e2e_harness::subject::Subject;
-use kcm_e2e_harness::wait::{eventually, throughout};
+use kcm_e2e_harness::wait::eventually;
 use serde_json::{Value, json};
 
 kcm_e2e_harness::scenarios! {
     Setup::of("endpointslice,endpointslicemirroring") => {
         "endpointslice/leads_to_the_pods_of_a_service": leads_to_the_pods,
         "endpointslice-mirroring/mirrors_endpoints": mirrors_endpoints,
-    }
-    Setup::of("endpointslice,endpointslicemirroring").ours().with_own_managers() => {
-        "endpointslice/takes_over_and_gives_back": takes_over_and_gives_back,
-        "endpointslice/acts_as_recorded": recorded::acts_as_recorded,
     }
     Setup::of("endpointslice").ours().with_own_managers() => {
         "endpointslice/is_handed_over_while_a_service_rolls": rolling::slices_are_handed_over,
@@ -32,9 +24,6 @@ kcm_e2e_harness::scenarios! {
     }
     Setup::of(ENDPOINTS) => {
         "endpoints/have_the_pods_of_a_service": endpoints::have_the_pods_of_a_service,
-    }
-    Setup::of(ENDPOINTS).ours().with_own_managers() => {
-        "endpoints/take_over_and_give_back": endpoints::take_over_and_give_back,
     }
     Setup::of("endpoint").ours().with_own_managers() => {
         "endpoints/are_handed_over_while_a_service_rolls": rolling::endpoints_are_handed_over,
@@ -157,43 +146,4 @@ fn endpoints(ips: &[&str]) -> Value {
     let addresses: Vec<Value> = ips.iter().map(|ip| json!({ "ip": ip })).collect();
     let subset = json!({ "addresses": addresses, "ports": [{ "name": "http", "port": 8080 }] });
     json!({ "apiVersion": "v1", "kind": "Endpoints", "metadata": { "name": "plain" }, "subsets": [subset] })
-}
-
-/// From the peer to ours and back: no slice is created, renamed or written at rest.
-async fn takes_over_and_gives_back(case: Case) -> Result<()> {
-    let kubectl = Kubectl::of(&case);
-    let mut manager = case.start(Subject::Peer, &[])?;
-    apply(&kubectl, &node()).await?;
-    apply(&kubectl, &service("web", &json!({}))).await?;
-    apply(&kubectl, &service("empty", &json!({}))).await?;
-    apply(&kubectl, &service("plain", &json!({ "selector": null }))).await?;
-    apply(&kubectl, &endpoints(&["10.9.0.1", "10.9.0.2"])).await?;
-    for (name, ip) in [("a", "10.9.0.1"), ("b", "10.9.0.2"), ("c", "10.9.0.3")] {
-        create_pod(&kubectl, name, "web", ip).await?;
-    }
-    has(&kubectl, "web", &["10.9.0.1", "10.9.0.2", "10.9.0.3"]).await?;
-    has(&kubectl, "empty", &[]).await?;
-    has(&kubectl, "plain", &["10.9.0.1", "10.9.0.2"]).await?;
-    let versions = "jsonpath={.items[*].metadata.resourceVersion}";
-    let at_rest = async || {
-        let services = "kubernetes.io/service-name in (web,empty,plain)";
-        let words = ["get", "endpointslices", "-l", services, "-o", versions];
-        kubectl.run_words(&words.map(str::to_owned)).await
-    };
-    let before = at_rest().await?;
-    for (number, next) in [Subject::Ours, Subject::Peer].into_iter().enumerate() {
-        manager.terminate()?;
-        manager.wait(kcm_e2e_harness::wait::PATIENCE).await?;
-        manager = case.start(next, &[])?;
-        let probe = format!("probe-{number}");
-        apply(&kubectl, &service(&probe, &json!({}))).await?;
-        has(&kubectl, &probe, &[]).await.with_context(|| format!("{next} is to have taken over"))?;
-        throughout("nothing is written", Duration::from_secs(3), async || {
-            let now = at_rest().await?;
-            ensure!(now == before, "{next} wrote what was at rest: {now}, was {before}");
-            Ok(())
-        })
-        .await?;
-    }
-    kubectl.run("delete pods --all --grace-period=0 --force").await.map(drop)
 }

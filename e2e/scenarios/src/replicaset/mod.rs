@@ -35,7 +35,6 @@ kcm_e2e_harness::scenarios! {
     }
     Setup::of("replicaset").ours().with_own_managers() => {
         "replicaset/survives_kills": restarts::survives_kills,
-        "replicaset/takes_over_and_gives_back": restarts::takes_over_and_gives_back,
     }
 }
 

@@ -9,12 +9,11 @@ use k8s_openapi::api::apps::v1 as appsv1;
 use k8s_openapi::api::core::v1 as corev1;
 use kcm_e2e_harness::random::Random;
 use kcm_e2e_harness::scenario::Case;
-use kcm_e2e_harness::subject::Subject;
-use kcm_e2e_harness::wait::{eventually, throughout};
+use kcm_e2e_harness::wait::throughout;
 use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, ListParams, WatchEvent, WatchParams};
+use kube::api::{Api, ListParams, WatchEvent, WatchParams};
 
-use super::{Objects, is_active, is_controlled_by, names, replica_set};
+use super::{Objects, is_active, is_controlled_by, replica_set};
 
 const MANY: usize = 200;
 
@@ -88,45 +87,4 @@ async fn never_more(pods: &Api<corev1::Pod>, set: &appsv1::ReplicaSet, from: &st
             ensure!(alive.len() <= MANY, "there were {} pods, of {MANY} replicas", alive.len());
         }
     }
-}
-
-/// From the peer to ours and back: no pod is created or deleted, and objects at rest are not written.
-pub(super) async fn takes_over_and_gives_back(case: Case) -> Result<()> {
-    let objects = Objects::of(&case);
-    let mut manager = case.start(Subject::Peer, &[])?;
-    objects.settle(replica_set("probe", 1)).await?;
-    let (set, pods) = objects.settle(replica_set("web", 3)).await?;
-    for next in [Subject::Ours, Subject::Peer] {
-        // One ends before the next begins, as leader election would have it.
-        manager.terminate()?;
-        manager.wait(kcm_e2e_harness::wait::PATIENCE).await?;
-        manager = case.start(next, &[])?;
-        acts(&objects).await.with_context(|| format!("{next} is to have taken over"))?;
-        let (set_now, pods_now) = objects.settled("web").await?;
-        ensure!(names(&pods_now) == names(&pods), "{next} exchanged pods: {:?}", names(&pods_now));
-        ensure!(set_now.resource_version() == set.resource_version(), "{next} wrote a set at rest");
-        for (now, before) in sorted(&pods_now).iter().zip(sorted(&pods)) {
-            ensure!(now.resource_version() == before.resource_version(), "{next} wrote pod {}", now.name_any());
-        }
-    }
-    Ok(())
-}
-
-fn sorted(pods: &[corev1::Pod]) -> Vec<&corev1::Pod> {
-    let mut pods: Vec<&corev1::Pod> = pods.iter().collect();
-    pods.sort_unstable_by_key(|pod| pod.name_any());
-    pods
-}
-
-/// Waits until the manager that runs replaces a pod.
-async fn acts(objects: &Objects) -> Result<()> {
-    let (probe, pods) = objects.settled("probe").await?;
-    let [pod] = pods.as_slice() else { bail!("the probe has {} pods", pods.len()) };
-    objects.pods.delete(&pod.name_any(), &DeleteParams::default()).await?;
-    eventually("the probe's pod to be replaced", async || {
-        let now = objects.active(&probe).await?;
-        ensure!(now.len() == 1 && now[0].name_any() != pod.name_any(), "{:?}", names(&now));
-        Ok(())
-    })
-    .await
 }

@@ -1,8 +1,6 @@
 //! Service accounts, their tokens, the root CA and aggregated cluster roles.
 
 mod cleaner;
-mod recorded;
-mod takeover;
 
 use anyhow::{Context, Result, ensure};
 use base64::Engine as _;
@@ -29,14 +27,10 @@ kcm_e2e_harness::scenarios! {
         "serviceaccount-token/tokens_live_with_their_accounts": tokens_live,
         "clusterrole-aggregation/follows_the_roles": aggregates_cluster_roles,
         "legacy-serviceaccount-token-cleaner/cleans_up": unused_tokens_are_cleaned_up,
-        "serviceaccount/is_taken_over_at_rest": is_taken_over_at_rest,
-        "serviceaccount/is_taken_over_amid_work": takeover::goes_on_amid_work,
     }
     Setup::of("serviceaccount-controller,serviceaccount-token-controller,root-ca-certificate-publisher-controller,\
                       clusterrole-aggregation-controller,legacy-serviceaccount-token-cleaner-controller").ours().exclusively() => {
         "legacy-serviceaccount-token-cleaner/acts_as_recorded": cleaner::acts_as_recorded,
-        // A change has had its effect when nothing has changed for a while: a busy machine would end it too early.
-        "serviceaccount/acts_as_recorded": recorded::acts_as_recorded,
     }
 }
 
@@ -339,41 +333,4 @@ async fn unused_tokens_are_cleaned_up(case: Case) -> Result<()> {
     let cleaner = "system:serviceaccount:kube-system:legacy-service-account-token-cleaner";
     let expected = [(cleaner, "get", "configmaps"), (cleaner, "patch", "secrets"), (cleaner, "delete", "secrets")];
     cluster.has_acted_by_its_roles(case.subject(), &expected)
-}
-
-/// The other manager has furnished the cluster; this one takes it over, and changes nothing of it.
-async fn is_taken_over_at_rest(case: Case) -> Result<()> {
-    let cluster = Cluster::start(&case).await?;
-    let other = if case.subject() == Subject::Ours { Subject::Peer } else { Subject::Ours };
-    let kubectl = cluster.kubectl("shop");
-    let mut manager = cluster.run(other, &[])?;
-    kubectl.run("create namespace shop").await?;
-    cluster.is_furnished("shop").await?;
-    kubectl.run("create serviceaccount robot").await?;
-    cluster.create_secret("shop", "token", "robot").await?;
-    cluster.token("shop", "token").await?;
-    cluster.has_aggregated_roles().await?;
-    for namespace in ["default", "kube-system", "kube-public", "kube-node-lease"] {
-        cluster.is_furnished(namespace).await?;
-    }
-    manager.terminate()?;
-    manager.wait(PATIENCE).await?;
-
-    let state = "get configmaps,secrets,serviceaccounts,clusterroles --all-namespaces -o \
-                 custom-columns=K:.kind,N:.metadata.name,S:.metadata.namespace,V:.metadata.resourceVersion --no-headers";
-    let relevant = |printed: &str| -> Vec<String> {
-        // Identities of the manager, and what API servers keep for themselves, change by themselves.
-        let lines = printed.lines().filter(|line| !line.contains("kube-system") || line.contains("kube-root-ca.crt"));
-        lines.map(str::to_owned).collect()
-    };
-    let before = relevant(&kubectl.run(state).await?);
-    let _manager = cluster.run(case.subject(), &[])?;
-    kubectl.run("create namespace later").await?;
-    cluster.is_furnished("later").await?;
-    cluster.create_secret("later", "token", "default").await?;
-    cluster.token("later", "token").await?;
-    let after = relevant(&kubectl.run(state).await?);
-    let changed: Vec<&String> = after.iter().filter(|line| !before.contains(line) && !line.contains("later")).collect();
-    ensure!(changed.is_empty() && before.len() > 20, "{changed:?} of {}", before.len());
-    Ok(())
 }

@@ -1,26 +1,15 @@
 //! Replication controllers, as a person with kubectl has them.
 
-mod recorded;
-
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
 use kcm_e2e_harness::kubectl::Kubectl;
 use kcm_e2e_harness::scenario::{Case, Setup};
-use kcm_e2e_harness::subject::Subject;
-use kcm_e2e_harness::wait::{eventually, throughout};
+use kcm_e2e_harness::wait::eventually;
 use serde_json::{Value, json};
-
-use super::takeover::{TURNS, end};
 
 kcm_e2e_harness::scenarios! {
     Setup::of("replicationcontroller") => {
         "replicationcontroller/keeps_what_is_asked_for": keeps_what_is_asked_for,
         "replicationcontroller/adopts_and_releases": adopts_and_releases,
-    }
-    Setup::of("replicationcontroller").ours().with_own_managers() => {
-        "replicationcontroller/takes_over_and_gives_back": takes_over_and_gives_back,
-        "replicationcontroller/acts_as_recorded": recorded::acts_as_recorded,
     }
 }
 
@@ -110,38 +99,4 @@ async fn adopts_and_releases(case: Case) -> Result<()> {
     let after = has(&kubectl, "web", 3).await?;
     ensure!(before.iter().all(|name| after.contains(name)), "{before:?}, then {after:?}");
     Ok(())
-}
-
-/// Three times back and forth: no pod is created or deleted needlessly, also when a manager ends as soon as the number of
-/// replicas has changed, and nothing at rest is written.
-async fn takes_over_and_gives_back(case: Case) -> Result<()> {
-    let kubectl = Kubectl::of(&case);
-    let mut manager = case.start(Subject::Peer, &[])?;
-    create(&kubectl, controller("web", 3)).await?;
-    create(&kubectl, controller("busy", 2)).await?;
-    has(&kubectl, "web", 3).await?;
-    let versions = "jsonpath={.items[*].metadata.resourceVersion}";
-    let at_rest = async || kubectl.run(&format!("get rc,pods -l app=web -o {versions}")).await;
-    let before = at_rest().await?;
-    for (next, replicas) in TURNS.into_iter().zip([12, 4, 15, 3, 14, 1]) {
-        let pods = has(&kubectl, "busy", replicas_of(&kubectl, "busy").await?).await?;
-        kubectl.run(&format!("scale rc busy --replicas={replicas}")).await?;
-        end(&mut manager).await?;
-        manager = case.start(next, &[])?;
-        let now = has(&kubectl, "busy", replicas).await.with_context(|| format!("{next} is to have taken over"))?;
-        let (few, many) = if now.len() < pods.len() { (&now, &pods) } else { (&pods, &now) };
-        ensure!(few.iter().all(|pod| many.contains(pod)), "{next} replaced a pod: {pods:?}, then {now:?}");
-        throughout("nothing is written", Duration::from_secs(2), async || {
-            let now = at_rest().await?;
-            ensure!(now == before, "{next} wrote what was at rest: {now}, was {before}");
-            Ok(())
-        })
-        .await?;
-    }
-    manager.must_run()
-}
-
-async fn replicas_of(kubectl: &Kubectl<'_>, name: &str) -> Result<usize> {
-    let replicas = kubectl.run(&format!("get rc {name} -o jsonpath={{.spec.replicas}}")).await?;
-    replicas.trim().parse().context("it is a number")
 }

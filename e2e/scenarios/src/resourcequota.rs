@@ -1,8 +1,5 @@
 //! Resource quotas: a person limits a namespace, and works in it.
 
-mod recorded;
-mod takeover;
-
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -23,12 +20,6 @@ kcm_e2e_harness::scenarios! {
     }
     Setup::of("resourcequota").ours().with_own_managers() => {
         "resourcequota/needs_no_more_than_its_role": needs_no_more_than_its_role,
-        "resourcequota/takes_over": takeover::takes_over,
-        "resourcequota/gives_back": takeover::gives_back,
-    }
-    Setup::of("resourcequota").ours().exclusively() => {
-        // A change has had its effect when nothing has changed for a while: a busy machine would end it too early.
-        "resourcequota/acts_as_recorded": recorded::acts_as_recorded,
     }
 }
 
@@ -55,18 +46,6 @@ impl Shop {
         let container = json!({ "name": name, "image": "main:1", "resources": { "requests": { "cpu": "250m" } } });
         let overrides = json!({ "spec": { "containers": [container] } });
         format!("run {name} --image=main:1 --overrides={overrides}")
-    }
-
-    /// Waits until a quota has a status for each limit.
-    async fn has_status(&self, quota: &str) -> Result<()> {
-        eventually_within(&format!("the status of {quota}"), SOON, async || {
-            let quotas: Api<corev1::ResourceQuota> = Api::namespaced(self.0.plane.client(), "shop");
-            let found = quotas.get(quota).await?;
-            let (asked, status) = (found.spec.unwrap_or_default().hard, found.status.unwrap_or_default());
-            ensure!(asked == status.hard && status.used.is_some(), "{status:?}");
-            Ok(())
-        })
-        .await
     }
 
     /// `status.used` of the quota, as `NAME=QUANTITY`.
