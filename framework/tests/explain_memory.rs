@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kcm_api::{ObjectKey, ResourceVersion};
-use kcm_framework::explain::{Cause, ChangeKind, Decision, Ended, Journal, Notes, Seen, Trigger, Written};
+use kcm_framework::explain::{TriggerCause, ChangeKind, Decision, Ended, Journal, Notes, Seen, Trigger, WriteNote};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
@@ -18,17 +18,17 @@ fn decision(key: &ObjectKey, number: usize) -> Decision {
     let notes = Notes::new(true);
     notes.words(|| format!("creates 3 pods: {number} are wanted and 3 are active"));
     let pod = ObjectKey::namespaced("shop", format!("{}-{number:05}", key.name()));
-    let creation = Written { verb: "create", cache: Some(1), resource: &"pods", subresource: None, object: Some(&pod) };
+    let creation = WriteNote { verb: "create", cache: Some(1), resource: &"pods", subresource: None, object: Some(&pod) };
     for _ in 0..3 {
         notes.wrote(creation, None);
         notes.recorded("SuccessfulCreate", &format!("Created pod: {}", pod.name()));
     }
-    notes.wrote(Written { verb: "update", cache: Some(0), object: Some(key), ..creation }, None);
+    notes.wrote(WriteNote { verb: "update", cache: Some(0), object: Some(key), ..creation }, None);
     Decision {
         at: Timestamp::UNIX_EPOCH,
         took: Duration::from_millis(3),
         attempt: 1,
-        triggers: Box::new([Trigger::of(Cause::Event { cache: 1, change: ChangeKind::Updated }).about(pod)]),
+        triggers: Box::new([Trigger::of(TriggerCause::Event { cache: 1, change: ChangeKind::Updated }).about(pod)]),
         seen: Some(Seen::Version(ResourceVersion::default())),
         noted: notes.take(),
         ended: Ended::Succeeded { requeue_after: None },

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::Method;
 use jiff::SignedDuration;
 use kcm_framework::client::{ClientBuilder, Limits};
 use kcm_framework::{Format, Manager, ManagerBuilder, ManagerError, ManagerHandle, Metrics, Stop};
-use kcm_sandbox_apiserver::{Request, Resource, Sandbox};
+use kcm_sandbox_apiserver::{EVENTS, Request, Resource, Sandbox};
 use parking_lot::Mutex;
+use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::clock::SettableClock;
 use crate::environment::TestEnvironment;
@@ -23,6 +25,7 @@ pub struct TestCluster {
     writes: Arc<Writes>,
     running: Arc<RunningManager>,
     clock: SettableClock,
+    started: Instant,
     stop: Stop,
     manager: JoinSet<Result<(), ManagerError>>,
     errors: ErrorLog,
@@ -99,7 +102,7 @@ impl TestCluster {
         let running = Arc::new(RunningManager { kill: Notify::new(), current: Mutex::new(current) });
         let mut manager = JoinSet::new();
         manager.spawn(run(starter, first, Arc::clone(&running), stop.clone()));
-        Self { sandbox, writes, running, clock, stop, manager, errors }
+        Self { sandbox, writes, running, clock, started: Instant::now(), stop, manager, errors }
     }
 
     /// Returns the API server: objects, requests and faults.
@@ -162,10 +165,10 @@ impl TestCluster {
     /// # Panics
     /// As soon as it does not hold.
     pub async fn consistently(&self, what: &str, duration: Duration, mut holds: impl FnMut(&Sandbox) -> bool) {
-        let end = tokio::time::Instant::now() + duration;
+        let end = Instant::now() + duration;
         loop {
             assert!(holds(&self.sandbox), "it did not hold that {what}");
-            let now = tokio::time::Instant::now();
+            let now = Instant::now();
             if now >= end {
                 return;
             }
@@ -207,6 +210,41 @@ impl TestCluster {
             agent.and_then(|agent| agent.rsplit('/').next()) == Some(identity) && !is_event
         });
         requests
+    }
+
+    /// The requests of [`requests_of`](Self::requests_of) that write.
+    #[must_use]
+    pub fn writes_of(&self, identity: &str) -> Vec<Request> {
+        let mut requests = self.requests_of(identity);
+        requests.retain(|request| request.method != Method::GET.as_str());
+        requests
+    }
+
+    /// The bodies of the requests of [`requests_of`](Self::requests_of) with this HTTP method, null where a body is not
+    /// JSON.
+    #[must_use]
+    pub fn bodies_of(&self, identity: &str, method: &str) -> Vec<Value> {
+        let mut requests = self.requests_of(identity);
+        requests.retain(|request| request.method == method);
+        requests.iter().map(|request| serde_json::from_str(&request.body).unwrap_or_default()).collect()
+    }
+
+    /// The stored events of one component, as `TYPE REASON MESSAGE` (the form of client-go's `FakeRecorder`), sorted.
+    #[must_use]
+    pub fn events_of(&self, component: &str) -> Vec<String> {
+        let mut events = self.sandbox.list(&EVENTS, None);
+        events.retain(|event| event["source"]["component"] == component);
+        let text = |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
+        let line = |event: &Value| ["type", "reason", "message"].map(|field| text(event, field)).join(" ");
+        let mut lines: Vec<String> = events.iter().map(line).collect();
+        lines.sort();
+        lines
+    }
+
+    /// Time since the start of the cluster.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
     }
 
     /// Kills the manager as SIGKILL would, between two polls of its tasks, and starts another on the same API server.

@@ -35,20 +35,20 @@ const FEATURE_GATES: Row = Row::new("feature-gates", "Misc", Initial::FeatureGat
 /// Name of the configuration file of a test; it does not exist on disk.
 const FILE: &str = "config.yaml";
 
-/// Wall-clock time at the start of a test.
-const START: &str = "2026-01-02T12:00:00Z";
+/// Wall-clock time at the start of a test, unless [`TestEnvironment::sandbox_options`] sets another: noon in UTC of
+/// 2026-01-02.
+pub const START: Timestamp = Timestamp::constant(1_767_355_200, 0);
 
 impl TestEnvironment {
     /// Creates an environment with these controllers and default settings.
     pub fn new(controllers: impl IntoIterator<Item = ControllerDescriptor>) -> Self {
-        let start: Timestamp = START.parse().expect("the constant is a time");
         Self {
             controllers: controllers.into_iter().collect(),
             selection: vec!["*".to_owned()],
             arguments: Vec::new(),
             variables: Vec::new(),
             file: None,
-            options: SandboxOptions { start, seed: 1, ..SandboxOptions::default() },
+            options: SandboxOptions { start: START, seed: 1, ..SandboxOptions::default() },
             preparations: Vec::new(),
             extensions: Extensions::default(),
             explain_memory: None,

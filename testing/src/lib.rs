@@ -50,13 +50,16 @@
 //!
 //! The example runs on real time; a test pauses it. [`watches`](TestCluster::watches) waits until the manager watches
 //! what the test writes next, [`advance`](TestCluster::advance) lets time pass, [`settle`](TestCluster::settle) half a
-//! second of it, and [`requests_of`](TestCluster::requests_of) returns the requests of one controller.
+//! second of it. [`requests_of`](TestCluster::requests_of) returns the requests of one controller,
+//! [`writes_of`](TestCluster::writes_of) those of them that write, and [`events_of`](TestCluster::events_of) its events.
+//! A test starts at [`START`].
 //!
 //! # Faults
 //!
 //! `cluster.sandbox().faults()` rejects, delays and drops requests, and holds or ends watches; see
 //! [`sandbox::Fault`] and [`sandbox::FaultControls`]. Faults that must be there from the start are injected in
-//! [`TestEnvironment::prepare`].
+//! [`TestEnvironment::prepare`]. A controller must end in the same state under each of the [`passing_faults`] as without
+//! them.
 //!
 //! # A kill after each write
 //!
@@ -94,6 +97,7 @@ mod clock;
 mod cluster;
 mod environment;
 mod error_log;
+mod faults;
 mod kill;
 mod manager_client;
 
@@ -101,5 +105,6 @@ mod manager_client;
 pub use kcm_sandbox_apiserver as sandbox;
 
 pub use cluster::TestCluster;
-pub use environment::TestEnvironment;
+pub use environment::{START, TestEnvironment};
+pub use faults::passing_faults;
 pub use kill::kill_after_each_write;

@@ -5,8 +5,9 @@ mod greeter;
 use std::time::Duration;
 
 use greeter::GREETER;
-use kcm_testing::sandbox::{Fault, NAMESPACES, ObjectKey, Sandbox, Status};
-use kcm_testing::{TestCluster, TestEnvironment, kill_after_each_write};
+use kcm_testing::sandbox::{EVENTS, Fault, NAMESPACES, ObjectKey, Sandbox, Status};
+use kcm_testing::{START, TestCluster, TestEnvironment, kill_after_each_write, passing_faults};
+use serde_json::json;
 use tokio::time::Instant;
 
 fn is_greeted(sandbox: &Sandbox, namespace: &str) -> bool {
@@ -38,6 +39,54 @@ async fn hours_pass_immediately() {
     cluster.advance(Duration::from_hours(2)).await;
     assert!(cluster.sandbox().now().duration_since(started).as_hours() >= 2);
     cluster.stop().await.expect("it stops cleanly");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_test_starts_at_a_time_of_its_own_and_knows_how_long_it_runs() {
+    assert_eq!(START.to_string(), "2026-01-02T12:00:00Z");
+    let cluster = TestEnvironment::new([GREETER]).start().await;
+    assert_eq!(cluster.sandbox().now(), START);
+    cluster.advance(Duration::from_secs(90)).await;
+    assert_eq!(cluster.elapsed(), Duration::from_secs(90));
+}
+
+#[tokio::test(start_paused = true)]
+async fn writes_are_the_requests_that_are_not_reads() {
+    let cluster = TestEnvironment::new([GREETER]).start().await;
+    all_are_greeted(&cluster).await;
+    assert_eq!(cluster.writes_of("greeter").len(), 4, "one for each namespace of a new cluster");
+    let bodies = cluster.bodies_of("greeter", "PATCH");
+    assert_eq!(bodies.len(), 4);
+    assert!(bodies.iter().all(|body| body["metadata"]["labels"]["greeting"] == "hello"), "{bodies:?}");
+    assert!(!cluster.requests_of("shared-informers").is_empty() && cluster.writes_of("shared-informers").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_are_those_of_one_component_in_sorted_lines() {
+    let cluster = TestEnvironment::new([GREETER]).start().await;
+    let about = json!({ "kind": "Pod", "namespace": "default", "name": "web" });
+    for (name, component, reason) in [("a", "kubelet", "Started"), ("b", "kubelet", "Created"), ("c", "other", "Seen")]
+    {
+        let event = json!({
+            "metadata": { "namespace": "default", "name": name }, "involvedObject": about, "type": "Normal",
+            "reason": reason, "message": "by hand", "source": { "component": component },
+        });
+        cluster.sandbox().create(&EVENTS, event).expect("the event is valid");
+    }
+    assert_eq!(cluster.events_of("kubelet"), ["Normal Created by hand", "Normal Started by hand"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_ends_under_passing_faults_as_without_them() {
+    for fault in passing_faults() {
+        let environment = TestEnvironment::new([GREETER]).prepare(|sandbox| {
+            sandbox.faults().inject(fault);
+        });
+        let cluster = environment.start().await;
+        all_are_greeted(&cluster).await;
+        let rejected = cluster.writes_of("greeter").iter().any(|request| request.status != Some(200));
+        assert!(rejected, "the fault must have met a write");
+    }
 }
 
 #[tokio::test(start_paused = true)]

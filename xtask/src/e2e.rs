@@ -19,7 +19,7 @@ pub(crate) fn suite(args: &[&str]) -> Result<()> {
             example_hosts()?;
         }
     }
-    harness("suite", args)
+    run("scenarios", "suite", args)
 }
 
 /// Runs scenarios with the programs that `cargo xtask ci` has built for all of its steps.
@@ -38,20 +38,20 @@ pub(crate) fn bench(args: &[&str]) -> Result<()> {
             step::run(&mut step::cargo(["shipped"]))?;
         }
     }
-    step::run(harness_command("bench", args).env("E2E_PROFILE", "shipped"))
+    step::run(command("bench", "bench", args).env("E2E_PROFILE", "shipped"))
 }
 
 /// Builds the shipped manager, then lets managers take turns on a lease.
 pub(crate) fn failovers(args: &[&str]) -> Result<()> {
     control_plane::build()?;
     step::run(&mut step::cargo(["shipped"]))?;
-    step::run(harness_command("failovers", args).env("E2E_PROFILE", "shipped"))
+    step::run(command("failovers", "failovers", args).env("E2E_PROFILE", "shipped"))
 }
 
 /// Runs the benchmarks of criterion, in a folder of their own, which holds no figures of another day.
 fn micro() -> Result<()> {
     // What keeps the figures must not fail to build once they are there.
-    step::run(&mut step::cargo(["build", "--package=kcm-e2e", "--bin=bench"]))?;
+    step::run(&mut step::cargo(["build", "--package=kcm-e2e-bench"]))?;
     let folder = step::root().join("target/criterion-record");
     if folder.exists() {
         std::fs::remove_dir_all(&folder).with_context(|| format!("cannot clear {}", folder.display()))?;
@@ -65,7 +65,7 @@ fn micro() -> Result<()> {
 /// Runs a control plane until interrupted.
 pub(crate) fn serve() -> Result<()> {
     control_plane::build()?;
-    harness("serve", &[])
+    run("harness", "serve", &[])
 }
 
 /// Builds the hosts of the examples. Hosts without and with built-in controllers need separate builds.
@@ -75,12 +75,14 @@ fn example_hosts() -> Result<()> {
     step::run(&mut step::cargo(["build", package, "--features=builtin", "--bin=hello-beside-builtin"]))
 }
 
-fn harness(bin: &str, args: &[&str]) -> Result<()> {
-    step::run(&mut harness_command(bin, args))
+fn run(member: &str, bin: &str, args: &[&str]) -> Result<()> {
+    step::run(&mut command(member, bin, args))
 }
 
-fn harness_command(bin: &str, args: &[&str]) -> Command {
-    let mut command = step::cargo(["run", "--quiet", "--package=kcm-e2e", "--bin", bin, "--"]);
+/// A program of the crate in the folder `e2e/MEMBER`.
+fn command(member: &str, bin: &str, args: &[&str]) -> Command {
+    let package = format!("--package=kcm-e2e-{member}");
+    let mut command = step::cargo(["run", "--quiet", &package, "--bin", bin, "--"]);
     command.args(args).env("E2E_PROFILE", "debug");
     command
 }

@@ -56,5 +56,7 @@ mod values;
 
 pub use compare::Mismatch;
 pub use differences::{Difference, differences};
-pub use rows::{Scenario, all, collected};
+pub use rows::{Scenario, all, collected, from_fixture, read_yaml};
 pub use run::{Failure, Side, run};
+/// A value of YAML with its position.
+pub use serde_saphyr::Spanned as Positioned;

@@ -151,6 +151,15 @@ struct RawRow {
     steps: Vec<Map<String, Value>>,
 }
 
+/// Reads YAML whose mistakes have positions; [`Positioned`] keeps those of values.
+///
+/// # Errors
+///
+/// If it is no YAML, or has another shape.
+pub fn read_yaml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String> {
+    serde_saphyr::from_str(text).map_err(|error| error.to_string())
+}
+
 pub(crate) fn yaml<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> T {
     // By way of JSON, so that the types of values are YAML's and not guessed from Rust's.
     let value: Value = serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("scenarios/{file}.yaml: {error}"));
@@ -205,7 +214,12 @@ fn content_type(short: Option<&str>) -> String {
     .to_owned()
 }
 
-fn from_fixture(body: Value, fixtures: &Value) -> Result<Value, String> {
+/// Lays a body over the fixture that it names by `<use>`, as a JSON merge patch.
+///
+/// # Errors
+///
+/// If there is no such fixture.
+pub fn from_fixture(body: Value, fixtures: &Value) -> Result<Value, String> {
     let Value::Object(mut fields) = body else { return Ok(body) };
     let Some(name) = fields.remove("<use>") else { return Ok(Value::Object(fields)) };
     let fixture = name.as_str().and_then(|name| fixtures.get(name));

@@ -1,0 +1,224 @@
+//! Rollouts that progress, and rollouts that cannot.
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::apps::v1 as appsv1;
+use k8s_openapi::api::core::v1 as corev1;
+use kcm_e2e_harness::kubectl::Kubectl;
+use kcm_e2e_harness::scenario::Case;
+use kcm_e2e_harness::wait::eventually;
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use serde_json::json;
+
+use super::state::State;
+use super::{Objects, condition, deployment, held, image, is_waiting, reports, uids};
+
+/// The columns of `kubectl get -w` change during a rollout only as the strategy allows.
+pub(super) async fn is_watched(case: Case) -> Result<()> {
+    let (objects, kubectl) = (Objects::of(&case), Kubectl::of(&case));
+    let mut web = held("web", 3);
+    web["spec"]["strategy"] = json!({ "rollingUpdate": { "maxSurge": 1, "maxUnavailable": 0 } });
+    objects.create(web).await?;
+    objects.complete_held("web").await?;
+    let watch = kubectl.start("get deploy web -w")?;
+    let lines = || -> Result<Vec<String>> {
+        let log = watch.printed()?;
+        Ok(log.lines().map(str::to_owned).collect())
+    };
+    let shows = async |row: Row| {
+        eventually(&format!("the line {row:?}"), async || {
+            let last = lines()?.last().cloned().unwrap_or_default();
+            ensure!(Row::parse(&last).ok() == Some(row), "the last line is {last:?}");
+            Ok(())
+        })
+        .await
+    };
+    shows(Row { ready: 3, asked: 3, updated: 3, available: 3 }).await?;
+    objects.patch("web", &image(2)).await?;
+    for updated in 1..=3 {
+        // One new pod exists and waits; all three that must be available are.
+        shows(Row { ready: 3, asked: 3, updated, available: 3 }).await?;
+        State::quiet(&objects).await?;
+        let pods = objects.pods_of("web").await?;
+        let waiting = pods.iter().find(|pod| is_waiting(pod)).context("no pod waits")?;
+        objects.run(waiting).await?;
+    }
+    objects.complete("web").await?;
+    shows(Row { ready: 3, asked: 3, updated: 3, available: 3 }).await?;
+
+    let lines = lines()?;
+    let columns: Vec<&str> = lines[0].split_whitespace().collect();
+    ensure!(columns == ["NAME", "READY", "UP-TO-DATE", "AVAILABLE", "AGE"], "{columns:?}");
+    let rows = lines[1..].iter().map(|line| Row::parse(line)).collect::<Result<Vec<_>>>()?;
+    for row in &rows {
+        let within = (3..=4).contains(&row.ready) && (3..=4).contains(&row.available) && row.asked == 3;
+        ensure!(within, "{row:?} in {rows:?}");
+    }
+    // Until the change is observed all are up to date, then none, then more and more.
+    let rolling: Vec<u32> = rows.iter().map(|row| row.updated).skip_while(|&updated| updated == 3).collect();
+    ensure!(rolling.first() == Some(&0) && rolling.is_sorted(), "{rows:?}");
+    ensure!(rolling.last() == Some(&3), "{rows:?}");
+    Ok(())
+}
+
+/// A line of `kubectl get deploy`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Row {
+    ready: u32,
+    asked: u32,
+    updated: u32,
+    available: u32,
+}
+
+impl Row {
+    fn parse(line: &str) -> Result<Self> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let ["web", ready, updated, available, _age] = words[..] else { anyhow::bail!("this is no row: {line:?}") };
+        let (ready, asked) = ready.split_once('/').context("READY is no fraction")?;
+        Ok(Self {
+            ready: ready.parse()?,
+            asked: asked.parse()?,
+            updated: updated.parse()?,
+            available: available.parse()?,
+        })
+    }
+}
+
+/// A rollout that fits no node keeps the old pods, is reported as stuck after its deadline, and recovers by `undo` and
+/// by a change.
+pub(super) async fn is_stuck_and_recovers(case: Case) -> Result<()> {
+    let (objects, kubectl) = (Objects::of(&case), Kubectl::of(&case));
+    let mut web = deployment("web", 3);
+    web["spec"]["progressDeadlineSeconds"] = json!(2);
+    objects.settle(web).await?;
+    let pods = uids(&objects.pods_of("web").await?);
+
+    kubectl.run("set resources deploy/web --requests=memory=2000Ti").await?;
+    gets_stuck(&objects, &kubectl).await?;
+    let now = objects.pods_of("web").await?;
+    ensure!(now.len() == 4, "{} pods", now.len());
+    ensure!(pods.iter().all(|pod| uids(&now).contains(pod)), "an old pod is gone");
+
+    kubectl.run("rollout undo deploy/web").await?;
+    kubectl.run("rollout status deploy/web --timeout=60s").await?;
+    reports(&objects, "web", "Progressing", ("True", "NewReplicaSetAvailable")).await?;
+    eventually("the old pods, and no other", async || {
+        let now = uids(&objects.pods_of("web").await?);
+        ensure!(now == pods, "{now:?} instead of {pods:?}");
+        Ok(())
+    })
+    .await?;
+
+    kubectl.run("set resources deploy/web --requests=memory=2000Ti").await?;
+    gets_stuck(&objects, &kubectl).await?;
+    kubectl.run("set resources deploy/web --requests=memory=2Mi").await?;
+    kubectl.run("rollout status deploy/web --timeout=60s").await?;
+    reports(&objects, "web", "Progressing", ("True", "NewReplicaSetAvailable")).await?;
+    let web = objects.complete("web").await?;
+    let sets = objects.sets_of(&web).await?;
+    ensure!(sets.len() == 3 && super::revision(&web) == 5, "{} sets, revision {}", sets.len(), super::revision(&web));
+    Ok(())
+}
+
+async fn gets_stuck(objects: &Objects, kubectl: &Kubectl<'_>) -> Result<()> {
+    let output = kubectl.refused("rollout status deploy/web --timeout=60s").await?;
+    ensure!(output.contains("error: deployment \"web\" exceeded its progress deadline"), "{output}");
+    let web = reports(objects, "web", "Progressing", ("False", "ProgressDeadlineExceeded")).await?;
+    ensure!(condition(&web, "Available") == Some(("True", "MinimumReplicasAvailable")), "{:?}", web.status);
+    let sets = objects.sets_of(&web).await?;
+    let newest = sets.last().and_then(|set| set.metadata.name.clone()).unwrap_or_default();
+    let message = message(&web, "Progressing");
+    ensure!(message == format!("ReplicaSet \"{newest}\" has timed out progressing."), "{message}");
+    Ok(())
+}
+
+fn message(deployment: &appsv1::Deployment, kind: &str) -> String {
+    let conditions = deployment.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions
+        .into_iter()
+        .find(|it| it.type_.as_deref() == Some(kind))
+        .and_then(|it| it.message.clone())
+        .unwrap_or_default()
+}
+
+/// A replica set that a quota refuses is reported, and created when the quota is raised.
+pub(super) async fn may_not_make_a_set(case: Case) -> Result<()> {
+    let objects = Objects::of(&case);
+    let web = objects.settle(deployment("web", 2)).await?;
+    let quotas = limit(&case, "count/replicasets.apps", 1).await?;
+    let sets: Api<appsv1::ReplicaSet> = case.api();
+    let labels = json!({ "app": "another" });
+    let another = json!({
+        "metadata": { "name": "another" },
+        "spec": {
+            "selector": { "matchLabels": labels },
+            "template": {
+                "metadata": { "labels": labels },
+                "spec": { "containers": [{ "name": "main", "image": "example/main:1" }] },
+            },
+        },
+    });
+    eventually("the admission of quotas to have seen the quota", async || {
+        let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+        ensure!(
+            sets.create(&dry_run, &serde_json::from_value(another.clone())?).await.is_err(),
+            "it admits another set"
+        );
+        Ok(())
+    })
+    .await?;
+    objects.patch("web", &image(2)).await?;
+    let stuck = reports(&objects, "web", "Progressing", ("False", "ReplicaSetCreateError")).await?;
+    let why = message(&stuck, "Progressing");
+    ensure!(why.starts_with("Failed to create new replica set \"web-") && why.contains("exceeded quota"), "{why}");
+    eventually("a warning with the message", async || {
+        let events = objects.events(&web, "ReplicaSetCreateError").await?;
+        let warned =
+            events.iter().any(|it| it.message.as_ref() == Some(&why) && it.type_.as_deref() == Some("Warning"));
+        ensure!(warned, "{events:?}");
+        Ok(())
+    })
+    .await?;
+    raise(&quotas, "count/replicasets.apps", 9).await?;
+    objects.complete("web").await?;
+    reports(&objects, "web", "Progressing", ("True", "NewReplicaSetAvailable")).await?;
+    Ok(())
+}
+
+/// A pod that a quota refuses is reported by the deployment too, for as long as it lasts.
+pub(super) async fn may_not_make_a_pod(case: Case) -> Result<()> {
+    let objects = Objects::of(&case);
+    objects.settle(deployment("web", 2)).await?;
+    let quotas = limit(&case, "pods", 2).await?;
+    objects.patch("web", &image(2)).await?;
+    let stuck = reports(&objects, "web", "ReplicaFailure", ("True", "FailedCreate")).await?;
+    let why = message(&stuck, "ReplicaFailure");
+    ensure!(why.contains("exceeded quota"), "{why}");
+    ensure!(condition(&stuck, "Available") == Some(("True", "MinimumReplicasAvailable")), "{:?}", stuck.status);
+    raise(&quotas, "pods", 9).await?;
+    objects.complete("web").await?;
+    eventually("the failure not to be reported any more", async || {
+        let found = objects.deployments.get("web").await?;
+        ensure!(condition(&found, "ReplicaFailure").is_none(), "{:?}", found.status);
+        Ok(())
+    })
+    .await
+}
+
+async fn limit(case: &Case, resource: &str, hard: u32) -> Result<Api<corev1::ResourceQuota>> {
+    let quotas: Api<corev1::ResourceQuota> = case.api();
+    let quota = json!({ "metadata": { "name": "limit" }, "spec": { "hard": { resource: hard.to_string() } } });
+    quotas.create(&PostParams::default(), &serde_json::from_value(quota)?).await.context("cannot create the quota")?;
+    eventually("the quota to be in force", async || {
+        let status = quotas.get("limit").await?.status.unwrap_or_default();
+        ensure!(status.hard.is_some() && status.used.is_some(), "its status is empty");
+        Ok(())
+    })
+    .await?;
+    Ok(quotas)
+}
+
+async fn raise(quotas: &Api<corev1::ResourceQuota>, resource: &str, hard: u32) -> Result<()> {
+    let patch = Patch::Merge(json!({ "spec": { "hard": { resource: hard.to_string() } } }));
+    quotas.patch("limit", &PatchParams::default(), &patch).await.context("cannot raise the quota")?;
+    Ok(())
+}
