@@ -47,7 +47,7 @@ fn run(subject: Subject, plane: &ControlPlane, controllers: &[&str]) -> Result<P
 /// The names of the controllers that are linked into our manager.
 fn linked() -> Result<Vec<&'static str>> {
     match Registry::linked() {
-        Ok(registry) => Ok(registry.iter().map(kcm_framework::ControllerDescriptor::name).collect()),
+        Ok(registry) => Ok(registry.iter().map(|controller| controller.name).collect()),
         Err(errors) => bail!("our controllers cannot be listed: {errors:?}"),
     }
 }

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::Table;
 use crate::kinds::{Kind, Kinds};
-use crate::request::IncludeObject;
 use crate::store::stored::Stored;
+use crate::table::IncludeObject;
 
 #[derive(Deserialize)]
 struct Recorded {
