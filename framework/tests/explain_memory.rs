@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kcm_api::{ObjectKey, ResourceVersion};
-use kcm_framework::explain::{TriggerCause, ChangeKind, Decision, Ended, Journal, Notes, Seen, Trigger, WriteNote};
+use kcm_framework::explain::{ChangeKind, Decision, Ended, Journal, Notes, Seen, Trigger, TriggerCause, WriteNote};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
@@ -18,7 +18,8 @@ fn decision(key: &ObjectKey, number: usize) -> Decision {
     let notes = Notes::new(true);
     notes.words(|| format!("creates 3 pods: {number} are wanted and 3 are active"));
     let pod = ObjectKey::namespaced("shop", format!("{}-{number:05}", key.name()));
-    let creation = WriteNote { verb: "create", cache: Some(1), resource: &"pods", subresource: None, object: Some(&pod) };
+    let creation =
+        WriteNote { verb: "create", cache: Some(1), resource: &"pods", subresource: None, object: Some(&pod) };
     for _ in 0..3 {
         notes.wrote(creation, None);
         notes.recorded("SuccessfulCreate", &format!("Created pod: {}", pod.name()));

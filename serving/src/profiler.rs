@@ -25,7 +25,7 @@ pub trait Profiler: Send + Sync {
 #[non_exhaustive]
 pub enum ProfileError {
     /// Another profile is being made.
-    #[error("a profile is being made already")]
+    #[error("another profile is already running")]
     InUse,
     /// This program cannot make it.
     #[error("{0}")]
@@ -33,7 +33,7 @@ pub enum ProfileError {
     /// The program cannot be started again.
     #[error("cannot start the process that profiles this one: {0}")]
     Start(std::io::Error),
-    /// The helper says why.
+    /// The helper reports this error.
     #[error("cannot profile this process: {0}")]
     Failed(String),
 }

@@ -10,7 +10,6 @@ use serde::ser::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::kinds::Kind;
-use crate::request::Query;
 use crate::status::Status;
 use crate::store::stored::Stored;
 
@@ -20,7 +19,7 @@ pub(crate) struct IncludeObject(Infallible);
 
 impl IncludeObject {
     /// Returns `None`: a table is an unsupported form, as one of an unknown version is.
-    pub(crate) const fn parse(_: &Query) -> Result<Option<Self>, Status> {
+    pub(crate) const fn parse(_: Option<&str>) -> Result<Option<Self>, Status> {
         Ok(None)
     }
 }

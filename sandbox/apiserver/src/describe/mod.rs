@@ -1,6 +1,7 @@
 //! Discovery and OpenAPI. Pure.
 
 pub(crate) mod discovery;
+pub(crate) mod document;
 mod group_version;
 #[cfg(feature = "kubectl")]
 mod openapi;

@@ -40,7 +40,7 @@ pub(crate) fn accepted_form(headers: &HeaderMap, query: &Query, target: &Target)
                 return metadata_form(form, target);
             }
             (Some("Table"), true) => {
-                if let Some(include) = IncludeObject::parse(query)? {
+                if let Some(include) = IncludeObject::parse(query.get("includeObject"))? {
                     return Ok(Form::Table { include });
                 }
             }

@@ -19,7 +19,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::decode;
-use crate::describe::discovery;
+use crate::describe::{discovery, document};
 use crate::faults::{Effect, Verdict};
 use crate::kinds::{Kind, USAGE_GROUP};
 use crate::request::{Form, ListOptions, Query, Route, Target, Verb, accepted_form, route};
@@ -302,7 +302,7 @@ fn other(shared: &Shared, parts: &http::request::Parts, path: &[String]) -> Resu
     let kinds = shared.lock().server.kinds.clone();
     let header = |name| parts.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
-    let requested = discovery::DiscoveryRequest {
+    let requested = document::DiscoveryRequest {
         method: &parts.method,
         path: &path,
         query: &Query::parse(parts.uri.query().unwrap_or_default()),
@@ -310,7 +310,7 @@ fn other(shared: &Shared, parts: &http::request::Parts, path: &[String]) -> Resu
         if_none_match: header(header::IF_NONE_MATCH),
         host: parts.uri.authority().map_or_else(|| header(header::HOST), http::uri::Authority::as_str),
     };
-    let discovery::DiscoveryDocument { code, content_type, headers, body } = discovery::answer(&kinds, &requested)?;
+    let document::DiscoveryDocument { code, content_type, headers, body } = discovery::answer(&kinds, &requested)?;
     let mut response = answer(code, content_type, full(body));
     response.headers_mut().extend(headers);
     Ok(response)

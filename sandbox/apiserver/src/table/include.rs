@@ -1,6 +1,5 @@
 //! The part of the object that a row has beside its cells.
 
-use crate::request::Query;
 use crate::status::Status;
 
 /// The part of the object in a table row (`includeObject`).
@@ -12,9 +11,10 @@ pub(crate) enum IncludeObject {
 }
 
 impl IncludeObject {
-    /// Returns the requested part; never `None`, because this build prints tables.
-    pub(crate) fn parse(query: &Query) -> Result<Option<Self>, Status> {
-        match query.get("includeObject") {
+    /// Returns the part that the query parameter `includeObject` requests; never `None`, because this build prints
+    /// tables.
+    pub(crate) fn parse(requested: Option<&str>) -> Result<Option<Self>, Status> {
+        match requested {
             None | Some("Metadata") => Ok(Some(Self::Metadata)),
             Some("None") => Ok(Some(Self::None)),
             Some("Object") => Ok(Some(Self::Object)),

@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 
 use kcm_api::Fnv1a;
 
-use crate::describe::discovery::{DiscoveryDocument, DiscoveryRequest, JSON, TEXT};
+use crate::describe::document::{DiscoveryDocument, DiscoveryRequest, JSON, TEXT};
 use crate::describe::group_version::GroupVersion;
 use crate::describe::tag::hex;
 use crate::kinds::{Kind, Kinds};
