@@ -48,7 +48,7 @@ async fn keeps_to_its_role(case: Case) -> Result<()> {
     let hosts = tempfile::tempdir().context("cannot make a directory of host names")?;
     let directory = format!("--website-hosts-dir={}", hosts.path().display());
     let operator = start(&case, &binaries::example_host("kcm-example-website")?, &kubeconfig, &[&directory])?;
-    logged(&operator, "Skipping controller: the cluster or the settings lack what it needs").await?;
+    logged(&operator, "the CustomResourceDefinition of Websites is not installed").await?;
 
     let websites = Websites::of(&case, hosts.path());
     apply(&kubectl, "crd.yaml").await?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kcm_api::{Document, Documented, KnownView, Meta, ObjectKey, Resource, Uid, View};
+use kcm_api::{Document, Documented, KnownView, Meta, ObjectKey, PartialObjectMeta, Resource, Uid, View};
 use kcm_client::{ApiError, Deleted, Patch, Payload, ResponseExt as _, Written};
 use kcm_informers::Informer;
 use serde::Serialize;
@@ -34,6 +34,12 @@ impl Session {
 
     /// Reads an object from the API server; `None` if it does not exist.
     pub async fn live<V: KnownView>(&self, key: &ObjectKey) -> Result<Option<V>, ApiError> {
+        self.api().get(const { &V::RESOURCE }, key).await.ignore_not_found()
+    }
+
+    /// Reads the metadata of an object of the kind `V` from the API server; `None` if it does not exist. An object whose
+    /// other fields cannot be decoded counts.
+    pub async fn live_meta<V: KnownView>(&self, key: &ObjectKey) -> Result<Option<PartialObjectMeta>, ApiError> {
         self.api().get(const { &V::RESOURCE }, key).await.ignore_not_found()
     }
 

@@ -42,7 +42,7 @@ pub(super) async fn missing_jobs(session: &Session, observed: &Observed) -> Resu
         if observed.jobs.iter().any(|job| job.metadata.uid == active.uid) {
             continue;
         }
-        let live = session.live::<Job>(&ObjectKey::namespaced(&*active.namespace, &*active.name)).await?;
+        let live = session.live_meta::<Job>(&ObjectKey::namespaced(&*active.namespace, &*active.name)).await?;
         if live.is_none_or(|live| live.metadata.uid != active.uid) {
             missing.push(active.uid.clone());
         }

@@ -23,7 +23,7 @@ pub(super) async fn gone_nodes(session: &Session, nodes: Vec<InternedStr>) -> BT
     let mut gone = BTreeSet::new();
     for node in nodes {
         let key = ObjectKey::cluster_scoped(&*node);
-        match session.live::<Node>(&key).await {
+        match session.live_meta::<Node>(&key).await {
             Ok(Some(_)) => {}
             Ok(None) => drop(gone.insert(node)),
             Err(error) => {
@@ -66,7 +66,9 @@ impl PodRemover<'_> {
         if let Some(patch) = failed_status(pod, self.disruptions.of(pod), *reason, self.session.now()) {
             let patch = Patch::Strategic(Payload::json(&patch));
             let patched = self.session.patch_status(&**pod, patch).await;
-            if patched.ignore(|error| error.is_not_found() || error.is_other_object())?.is_none() {
+            // A Pod that is being updated is looked at again in the next round.
+            let is_changed = |error: &ApiError| error.is_not_found() || error.is_conflict() || error.is_other_object();
+            if patched.ignore(is_changed)?.is_none() {
                 return Ok(());
             }
         }

@@ -129,8 +129,7 @@ impl Metrics {
             Some(distribution) => state.distributions.insert(service.clone(), distribution),
             None => state.distributions.remove(service),
         };
-        self.count_distribution(before, -1);
-        self.count_distribution(distribution, 1);
+        self.count_services([before, distribution], &state);
     }
 
     /// Removes a service that was deleted.
@@ -140,7 +139,7 @@ impl Metrics {
             self.show(sum);
         }
         let before = state.distributions.remove(service);
-        self.count_distribution(before, -1);
+        self.count_services([before, None], &state);
     }
 
     fn show(&self, sum: Efficiency) {
@@ -149,9 +148,12 @@ impl Metrics {
         self.slices_desired.get().set(sum.desired_slices);
     }
 
-    fn count_distribution(&self, distribution: Option<TrafficDistribution>, change: i64) {
-        if let Some(distribution) = distribution {
-            self.services_by_distribution.of([distribution.as_str()]).inc_by(change);
+    /// Sets the numbers of services with these distributions. They are set and not changed, because the gauges outlive
+    /// this value when the controller is initialized again.
+    fn count_services(&self, changed: [Option<TrafficDistribution>; 2], state: &State) {
+        for distribution in changed.into_iter().flatten() {
+            let count = state.distributions.values().filter(|other| **other == distribution).count();
+            self.services_by_distribution.of([distribution.as_str()]).set(i64::try_from(count).unwrap_or(i64::MAX));
         }
     }
 }

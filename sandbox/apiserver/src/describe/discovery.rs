@@ -4,12 +4,12 @@
 //! `apiserver/pkg/endpoints/discovery`, `k8s.io/api/apidiscovery/v2`, `apiserver/pkg/server/{healthz,routes}`. The
 //! health checks are our own, and `storageVersionHash` is left out.
 
-use http::{HeaderValue, Method, header};
+use http::{Method, header};
 use serde_json::{Value, json};
 
 use kcm_api::Fnv1a;
 
-use crate::describe::document::{DiscoveryDocument, DiscoveryRequest, JSON, TEXT};
+use crate::describe::document::{DiscoveryDocument, DiscoveryRequest, TEXT};
 use crate::describe::group_version::GroupVersion;
 #[cfg(feature = "kubectl")]
 use crate::describe::openapi;
