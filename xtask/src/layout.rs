@@ -153,9 +153,9 @@ mod tests {
 
     #[test]
     fn functions_of_a_controller_stand_together() {
-        let of_job = "_RNvNtNtCs*_25kcm_controllers_apps3job4plan4plan";
-        let of_quota = "_RINvNtCs*_5serde2de4readNtNtCs*_23kcm_controllers_api_machinery5quota5KindsE";
-        let instantiated_there = "_RNvNtCs*_2h25codec4readCs*_23kcm_controllers_api_machinery";
+        let of_job = "_RNvNtNtCs*_20kcm_controllers_apps3job4plan4plan";
+        let of_quota = "_RINvNtCs*_5serde2de4readNtNtCs*_29kcm_controllers_api_machinery5quota5KindsE";
+        let instantiated_there = "_RNvNtCs*_2h25codec4readCs*_29kcm_controllers_api_machinery";
         assert_eq!(controller(of_job), Some(("kcm_controllers_apps", "job")));
         assert_eq!(controller(of_quota), Some(("kcm_controllers_api_machinery", "quota")));
         assert_eq!(controller(instantiated_there), None);

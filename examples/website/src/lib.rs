@@ -32,7 +32,7 @@ const SECTION: Section = Section::new("Website", "WebsiteController");
 const SYNCS: Setting<Workers> = SECTION.workers("concurrent-website-syncs", "ConcurrentSyncs", "Websites", 5);
 const HOSTS_DIR: Setting<String> = SECTION
     .string("website-hosts-dir", "HostsDir", "/var/lib/website-hosts")
-    .help("Directory of host names. The operator keeps a file for each Website in it.");
+    .help("Directory of host names: a file for each Website.");
 
 /// The controller of websites.
 pub const WEBSITE: ControllerDescriptor =
@@ -46,15 +46,12 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     }
     let mut control_loop = context.control_loop("website").workers(&SYNCS);
     let websites = control_loop.primary_for(Source::of(WEBSITES));
+    let (metrics, name) = (context.metrics(), "website_published_hosts_total");
     let operator = Operator {
         deployments: control_loop.owns(),
         services: control_loop.owns_for(Source::of(SERVICES)),
         hosts: Hosts::new(context.get(&HOSTS_DIR)?),
-        published: context.metrics().counter(
-            Stability::Unstated,
-            "website_published_hosts_total",
-            "Number of host names that were published",
-        )?,
+        published: metrics.counter(Stability::Unstated, name, "Published hosts")?,
     };
     Ok(control_loop.reconcile_objects(websites, operator).into())
 }

@@ -30,6 +30,8 @@ pub(super) struct Metrics {
 struct State {
     totals: Totals,
     distributions: HashMap<ObjectKey, TrafficDistribution>,
+    /// The number of services by distribution, in the order of its declaration.
+    counts: [i64; 3],
 }
 
 impl Metrics {
@@ -129,7 +131,8 @@ impl Metrics {
             Some(distribution) => state.distributions.insert(service.clone(), distribution),
             None => state.distributions.remove(service),
         };
-        self.count_services([before, distribution], &state);
+        self.count_services(before, -1, &mut state);
+        self.count_services(distribution, 1, &mut state);
     }
 
     /// Removes a service that was deleted.
@@ -139,7 +142,7 @@ impl Metrics {
             self.show(sum);
         }
         let before = state.distributions.remove(service);
-        self.count_services([before, None], &state);
+        self.count_services(before, -1, &mut state);
     }
 
     fn show(&self, sum: Efficiency) {
@@ -148,12 +151,13 @@ impl Metrics {
         self.slices_desired.get().set(sum.desired_slices);
     }
 
-    /// Sets the numbers of services with these distributions. They are set and not changed, because the gauges outlive
-    /// this value when the controller is initialized again.
-    fn count_services(&self, changed: [Option<TrafficDistribution>; 2], state: &State) {
-        for distribution in changed.into_iter().flatten() {
-            let count = state.distributions.values().filter(|other| **other == distribution).count();
-            self.services_by_distribution.of([distribution.as_str()]).set(i64::try_from(count).unwrap_or(i64::MAX));
+    /// Counts services of a distribution. The gauge is set and not changed, because it outlives this value when the
+    /// controller is initialized again.
+    fn count_services(&self, distribution: Option<TrafficDistribution>, change: i64, state: &mut State) {
+        if let Some(distribution) = distribution {
+            let count = &mut state.counts[distribution as usize];
+            *count += change;
+            self.services_by_distribution.of([distribution.as_str()]).set(*count);
         }
     }
 }
