@@ -45,7 +45,7 @@ impl ReconcileObject<Typed<Website>> for Operator {
             if before.is_none_or(|before| before.reason != condition.reason) {
                 let is_taken = matches!(host, HostState::Taken(_));
                 let event = if is_taken { EventText::warning } else { EventText::normal };
-                session.record_for(&WEBSITES, meta, &event(&*condition.reason, &*condition.message));
+                session.record_for(&WEBSITES, meta, &event(&condition.reason, &condition.message));
                 self.published.inc_by(u64::from(condition.status == "True"));
             }
             websites.merge_status(meta, &status).await?;
