@@ -81,11 +81,8 @@ async fn a_controller_whose_resources_are_not_served_is_initialized_when_they_ar
             let log = Arc::clone(&log);
             async move {
                 note(&log, "asked");
-                Ok(context
-                    .discovery()
-                    .is_available(&PARTS)
-                    .then(|| noting(&log))
-                    .unwrap_or_else(|| Loops::none("no parts")))
+                let is_served = context.discovery().is_available(&PARTS);
+                Ok(if is_served { noting(&log) } else { Loops::none("no parts") })
             }
         })
         .start();
@@ -122,7 +119,7 @@ async fn a_controller_stops_while_a_resource_that_it_reads_is_not_served() {
             let log = Arc::clone(&of_a);
             async move {
                 let is_served = context.discovery().is_available(&SETS);
-                Ok(is_served.then(|| parts_controller(&context, &log, true)).unwrap_or_else(|| Loops::none("no sets")))
+                Ok(if is_served { parts_controller(&context, &log, true) } else { Loops::none("no sets") })
             }
         })
         .controller(descriptor("b-controller"), move |context| {

@@ -159,7 +159,7 @@ async fn a_deadline_that_is_past_does_not_undo_the_back_off_of_a_failure() {
     .await;
     world.add("a");
     let visits = world.visited(8).await;
-    assert!(visits[7] - visits[6] >= Duration::from_millis(300), "{visits:?}");
+    assert!(visits[7] >= visits[6] + Duration::from_millis(300), "{visits:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -177,7 +177,7 @@ async fn a_deadline_stays_beside_the_retries_of_a_failure() {
     .await;
     world.add("a");
     let visits = world.visited(12).await;
-    assert_eq!(visits[11] - visits[10], seconds(1));
+    assert_eq!(visits[11], visits[10] + seconds(1));
 }
 
 #[tokio::test(start_paused = true)]
