@@ -160,7 +160,7 @@ impl ManagerHandle {
     /// An added controller is initialized in its turn and runs. A removed controller drains within the
     /// [grace](crate::ManagerBuilder::grace) of the manager, and its event handlers end, as do informers that no other
     /// controller uses. Nothing changes for all other controllers. A controller that
-    /// [needs](ControllerDescriptor::needs) parts that no controller needed at the start is not started, and its state
+    /// [needs](crate::ControllerDescriptor::needs) parts that no controller needed at the start is not started, and its state
     /// gives this reason.
     pub fn select(&self, selection: Selection) {
         self.inner.controls.select(selection);

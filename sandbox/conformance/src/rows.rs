@@ -151,7 +151,7 @@ struct RawRow {
     steps: Vec<Map<String, Value>>,
 }
 
-/// Reads YAML whose mistakes have positions; [`Positioned`] keeps those of values.
+/// Reads YAML whose mistakes have positions; the reader keeps the positions of values.
 ///
 /// # Errors
 ///
