@@ -144,7 +144,7 @@ mod tests {
     async fn profiles_are_those_of_the_profiler() {
         let get = async |path| get(Some(Arc::new(Echo)), &[], path).await;
         assert_eq!(get("/debug/pprof/profile?seconds=7").await, (200, "7".to_owned()));
-        assert_eq!(get("/debug/pprof/heap").await, (500, "a profile is being made already\n".to_owned()));
+        assert_eq!(get("/debug/pprof/heap").await, (500, "another profile is already running\n".to_owned()));
     }
 
     #[tokio::test]
