@@ -25,7 +25,7 @@ fn the_readme_says_what_code_and_records_say() {
     assert!(new.lines().count() <= LINES, "README has {} lines, more than {LINES}", new.lines().count());
 }
 
-/// How many controllers work, and the proof: what was run against a real API server.
+/// The number of controllers that work, and the results of their tests against a real API server.
 fn status() -> String {
     let works = UPSTREAM.iter().filter(|it| linked().find(it.names().0).is_some()).count();
     let results = rows("xtask/data/upstream-tests.tsv").skip(1);
@@ -77,7 +77,7 @@ fn takeovers() -> BTreeSet<String> {
     found
 }
 
-/// What operators look for, and the controllers of it without `-controller`.
+/// The areas by the names that operators look for, and their controllers without `-controller`.
 const AREAS: [(&str, &[&str]); 7] = [
     (
         "Workloads",
