@@ -133,6 +133,8 @@ const BARS: &[Bar] = &[
     bar("autoscalers", "rested", Figure::Requests, Limit::OfPeer(1.0)),
     bar("autoscalers", "rested", Figure::Resident, Limit::OfPeer(0.166)),
     bar("autoscalers", "restarted", Figure::LongestLatency, Limit::Value(15.0)),
+    bar("large-cluster", "with 150,000 pods", Figure::Resident, Limit::Value(200.0 * MB)),
+    bar("large-cluster", "changes beside 150,000 pods", Figure::Cpu, Limit::OfPhase(1.2, "changes beside 1,000 pods")),
     bar("gc-large", "with them", Figure::Resident, Limit::AbovePhase(2.0 * MB, "without them")),
     bar("gc-large", "restarted", Figure::Resident, Limit::AbovePhase(2.0 * MB, "without them")),
 ];

@@ -19,6 +19,7 @@ mod figures;
 mod flaky_proxy;
 mod garbage;
 mod jobs;
+mod large_cluster;
 mod manifests;
 mod micro;
 mod mirrored;
@@ -134,6 +135,7 @@ pub async fn run(plan: &Plan, measured: &str, progress: &dyn Fn(&str)) -> Result
                     probe: scenario.probe,
                     requests: scenario.requests,
                     is_periodic: scenario.is_periodic,
+                    runs_pods: scenario.runs_pods,
                     collector: scenario.collector,
                     break_every: scenario.break_every,
                     rest: Duration::from_secs(match plan.size {

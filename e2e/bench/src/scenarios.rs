@@ -11,7 +11,8 @@ use super::size::Size;
 use super::testbed::Testbed;
 use super::workload::Fleet;
 use super::{
-    autoscalers, budgets, cron_jobs, daemon_sets, garbage, jobs, mirrored, service_cidrs, services, stateful_sets,
+    autoscalers, budgets, cron_jobs, daemon_sets, garbage, jobs, large_cluster, mirrored, service_cidrs, services,
+    stateful_sets,
 };
 
 /// The controllers of workloads.
@@ -33,6 +34,8 @@ pub struct Scenario {
     pub(super) requests: &'static [&'static str],
     /// The managers are never idle.
     pub(super) is_periodic: bool,
+    /// Nodes run pods, and pods are scheduled.
+    pub(super) runs_pods: bool,
     pub(super) collector: bool,
     pub(super) break_every: Option<Duration>,
     pub(super) play: for<'a> fn(&'a mut Testbed, Size) -> LocalBoxFuture<'a, Result<()>>,
@@ -51,6 +54,7 @@ const fn scenario(
         probe: probe::REPLICA_SET,
         requests: &[],
         is_periodic: false,
+        runs_pods: true,
         collector: false,
         break_every: None,
         play,
@@ -235,6 +239,18 @@ pub static SCENARIOS: &[Scenario] = &[
              is the time between two syncs of an autoscaler, after the restart the time from the first sync of any",
             (autoscalers::CONTROLLERS, probe::AUTOSCALER),
             |testbed, size| autoscalers::scaled(testbed, size).boxed_local(),
+        )
+    },
+    Scenario {
+        runs_pods: false,
+        // The garbage collector and others look at the API server at intervals.
+        is_periodic: true,
+        ..of_controller(
+            "large-cluster",
+            "all controllers beside 5,000 nodes and 150,000 pods of 1,500 replica sets and services (quick: a tenth), \
+             written straight to the API server; 5,000 changes of pods, beside 1,000 pods and beside all",
+            (large_cluster::CONTROLLERS, probe::REPLICA_SET),
+            |testbed, size| large_cluster::started_and_changed(testbed, size).boxed_local(),
         )
     },
 ];

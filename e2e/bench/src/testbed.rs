@@ -45,6 +45,8 @@ pub(super) struct Setup {
     pub(super) is_periodic: bool,
     /// The factor of [`Testbed::scaled`].
     pub(super) scale: f64,
+    /// Run a scheduler, and nodes that run pods.
+    pub(super) runs_pods: bool,
     /// Run upstream's garbage collector beside the manager, so that dependents of deleted objects are deleted.
     pub(super) collector: bool,
     /// Break the manager's connections at this interval.
@@ -74,9 +76,11 @@ impl Testbed {
     pub(super) async fn start(setup: Setup) -> Result<Self> {
         // The last of two equal flags counts: this has addresses for thousands of services.
         let api_server_args = vec!["--service-cluster-ip-range=10.96.0.0/16".to_owned()];
-        let options = Options { scheduler: true, kwok: true, api_server_args, ..Options::default() };
-        let plane = ControlPlane::start(options).await?;
-        nodes::create(&plane.client(), "node", NODES).await?;
+        let (scheduler, kwok) = (setup.runs_pods, setup.runs_pods);
+        let plane = ControlPlane::start(Options { scheduler, kwok, api_server_args, ..Options::default() }).await?;
+        if setup.runs_pods {
+            nodes::create(&plane.client(), "node", NODES).await?;
+        }
         let helpers = if setup.collector { helpers::start(&plane, &HELPERS)? } else { Vec::new() };
         let proxy = match setup.break_every {
             Some(every) => Some(FlakyProxy::start(&plane, every).await?),
@@ -138,7 +142,17 @@ impl Testbed {
 
     /// Ends the manager, starts it again, and measures until it has reconciled something.
     pub(super) async fn restart(&mut self, name: &str) -> Result<()> {
+        self.restart_after(name, async |_| Ok(())).await
+    }
+
+    /// Like [`restart`](Self::restart), with `work` that is done while no manager runs, and is not measured.
+    pub(super) async fn restart_after(
+        &mut self,
+        name: &str,
+        work: impl AsyncFnOnce(&Workload) -> Result<()>,
+    ) -> Result<()> {
         self.manager.kill9()?;
+        work(&self.workload()).await.with_context(|| format!("before phase {name}"))?;
         let logged = self.manager.printed()?.len();
         let server_cpu = self.plane.api_server_cpu()?;
         let probe = self.workload().begin_probe(name).await?;
