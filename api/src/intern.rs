@@ -12,9 +12,16 @@ use parking_lot::Mutex;
 use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::shared::{Shareable, SharedValues};
+
 thread_local! {
     // `Deserialize` has no context parameter; the scope is kept in the decoding thread instead.
     static SCOPE: RefCell<Option<Arc<Interner>>> = const { RefCell::new(None) };
+}
+
+/// Runs `act` with the interner of the current [`Interner::scope`], if there is one.
+pub(crate) fn with_interner<R>(act: impl FnOnce(Option<&Interner>) -> R) -> R {
+    SCOPE.with_borrow(|scope| act(scope.as_deref()))
 }
 
 /// An interned string: equal strings that are decoded within one [`Interner`] share one allocation.
@@ -40,7 +47,7 @@ impl Default for InternedStr {
 impl From<&str> for InternedStr {
     /// Shares the copy of the current [`Interner::scope`], or allocates outside of one.
     fn from(text: &str) -> Self {
-        SCOPE.with_borrow(|scope| match scope {
+        with_interner(|interner| match interner {
             Some(interner) => interner.intern(text),
             None => Self(Arc::from(text)),
         })
@@ -118,13 +125,15 @@ impl<'de> Deserialize<'de> for InternedStr {
     }
 }
 
-/// An interner: one allocation per distinct string that is decoded within its [scope](Self::scope).
+/// An interner: one allocation per distinct string, and per distinct [`Shared`](crate::Shared) value, that is decoded
+/// within its [scope](Self::scope).
 ///
 /// Unused strings are dropped when the set has doubled since the last sweep, so the interner never holds more than
 /// twice the strings in use.
 #[derive(Default)]
 pub struct Interner {
     strings: Mutex<Strings>,
+    values: Mutex<SharedValues>,
 }
 
 #[derive(Default)]
@@ -163,6 +172,11 @@ impl Interner {
         let made = InternedStr(Arc::from(text));
         strings.set.insert(made.clone());
         made
+    }
+
+    /// Returns the shared copy of `value`.
+    pub(crate) fn share<T: Shareable + ?Sized>(&self, value: Arc<T>) -> Arc<T> {
+        self.values.lock().share(value)
     }
 
     /// Returns the number of distinct strings, including unused ones.

@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::decode::Text;
 use crate::intern::InternedStr;
+use crate::shared::Shared;
 
 /// A small map of strings, sorted by key; labels, or the annotations that are kept.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
-pub struct Labels(Box<[(InternedStr, InternedStr)]>);
+pub struct Labels(Shared<[(InternedStr, InternedStr)]>);
 
 impl Labels {
     /// The value of `key`.
@@ -44,13 +45,13 @@ impl Labels {
 
     /// Number of pairs of key and value.
     #[must_use]
-    pub const fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.0.len()
     }
 
     /// Returns `true` if there are no labels.
     #[must_use]
-    pub const fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
@@ -102,7 +103,7 @@ impl<K: Into<InternedStr>, V: Into<InternedStr>> FromIterator<(K, V)> for Labels
             }
             same
         });
-        Self(pairs.into_boxed_slice())
+        Self(pairs.into())
     }
 }
 

@@ -13,6 +13,7 @@ use crate::key::{ObjectKey, Uid};
 use crate::labels::Labels;
 use crate::owner::OwnerReference;
 use crate::protobuf::{Field, Kind, Message, ProtobufType};
+use crate::shared::Shared;
 use crate::version::ResourceVersion;
 
 /// Metadata of an object: the fields that controllers read.
@@ -41,7 +42,7 @@ pub struct Meta {
     /// The document has all annotations, for a controller that copies them.
     pub annotations: Labels,
     /// Owners, in the order served.
-    pub owner_references: Box<[OwnerReference]>,
+    pub owner_references: Shared<[OwnerReference]>,
     /// Finalizers, in the order served.
     pub finalizers: Box<[InternedStr]>,
 }
@@ -111,7 +112,7 @@ struct RawMeta<'a> {
     #[serde(default, deserialize_with = "kept_annotations")]
     annotations: Labels,
     #[serde(default, deserialize_with = "null_as_default")]
-    owner_references: Box<[OwnerReference]>,
+    owner_references: Shared<[OwnerReference]>,
     #[serde(default, deserialize_with = "null_as_default")]
     finalizers: Box<[InternedStr]>,
 }

@@ -11,7 +11,7 @@ use crate::protobuf::{Field, Message};
 use crate::resource::Resource;
 
 /// A reference from an object to one of its owners.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OwnerReference {
     /// `apiVersion` of the owner.

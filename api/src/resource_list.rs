@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
@@ -10,6 +11,7 @@ use crate::decode::Text;
 use crate::intern::InternedStr;
 use crate::protobuf::{Kind, ProtobufType};
 use crate::resource_quantity::ResourceQuantity;
+use crate::shared::Shareable;
 
 /// Quantities by the name of their resource, sorted by name.
 ///
@@ -18,7 +20,25 @@ use crate::resource_quantity::ResourceQuantity;
 /// # Upstream
 /// `v1.ResourceList`, and the functions of `apiserver/pkg/quota/v1`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ResourceList(Vec<(InternedStr, ResourceQuantity)>);
+pub struct ResourceList(Vec<Pair>);
+
+type Pair = (InternedStr, ResourceQuantity);
+
+impl Shareable for ResourceList {
+    fn is_same(&self, other: &Self) -> bool {
+        let is_same = |((name, quantity), (other_name, other)): (&Pair, &Pair)| {
+            name == other_name && quantity.prints_like(*other)
+        };
+        self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(is_same)
+    }
+
+    fn digest<H: Hasher>(&self, state: &mut H) {
+        for (name, quantity) in &self.0 {
+            name.hash(state);
+            quantity.digest(state);
+        }
+    }
+}
 
 impl ResourceList {
     /// The quantity of a resource.

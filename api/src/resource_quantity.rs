@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
 use serde::de::Visitor;
@@ -35,7 +36,7 @@ pub struct ResourceQuantity {
 }
 
 /// Notation of a quantity.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Notation {
     /// Decimal notation, such as `1500m` and `2k`.
     #[default]
@@ -92,6 +93,16 @@ impl ResourceQuantity {
     #[expect(clippy::cast_precision_loss, reason = "the nearest number is what is asked for")]
     pub fn to_f64(self) -> f64 {
         self.nano as f64 / ONE as f64
+    }
+
+    /// Returns `true` if both are one amount in one notation.
+    pub(crate) fn prints_like(self, other: Self) -> bool {
+        self == other && self.notation == other.notation
+    }
+
+    /// Hashes the amount.
+    pub(crate) fn digest<H: Hasher>(self, state: &mut H) {
+        self.nano.hash(state);
     }
 
     /// Returns `true` if the quantity is zero.

@@ -1,5 +1,7 @@
 //! The part of pods that horizontal pod autoscalers read.
 
+use std::hash::{Hash, Hasher};
+
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer};
 
@@ -9,6 +11,7 @@ use crate::decode::fold;
 use crate::intern::InternedStr;
 use crate::protobuf::{Kind, ProtobufType};
 use crate::resource_list::ResourceList;
+use crate::shared::{Shareable, Shared};
 
 crate::message! {
     /// Start, readiness and resource requests of a pod.
@@ -26,7 +29,8 @@ crate::message! {
             pub start_time: Option<Timestamp> = "startTime" @ 7;
         }
         /// Resource requests of the pod.
-        pub requests: Box<PodRequests> = Box::new(PodRequests::of(containers, init_containers, &overhead, pod_level));
+        pub requests: Shared<PodRequests> =
+            Shared::new(PodRequests::of(containers, init_containers, &overhead, pod_level));
     }
 }
 
@@ -70,7 +74,24 @@ pub struct PodRequests {
     pub pod_level: Option<ResourceList>,
 }
 
+impl Shareable for PodRequests {
+    fn is_same(&self, other: &Self) -> bool {
+        self == other && self.lists().zip(other.lists()).all(|(list, other)| list.is_same(other))
+    }
+
+    fn digest<H: Hasher>(&self, state: &mut H) {
+        for (name, requests) in &self.containers {
+            name.hash(state);
+            requests.digest(state);
+        }
+    }
+}
+
 impl PodRequests {
+    fn lists(&self) -> impl Iterator<Item = &ResourceList> {
+        self.containers.iter().map(|(_, requests)| requests).chain(&self.pod_level)
+    }
+
     fn of(
         regular: Vec<Container>,
         init: Vec<Container>,

@@ -1,11 +1,14 @@
 //! The part of pods that resource quotas read.
 
+use std::hash::{Hash, Hasher};
+
 use serde::Deserialize;
 
 use crate::intern::InternedStr;
 use crate::protobuf::{Kind, ProtobufType};
 use crate::resource_list::ResourceList;
 use crate::resource_quantity::ResourceQuantity;
+use crate::shared::{Shareable, Shared};
 
 crate::message! {
     /// Fields from which resource quotas compute the charge for a pod and its scopes.
@@ -30,7 +33,7 @@ crate::message! {
             let extended_resource_claim: Option<ExtendedResourceClaimStatus> = "extendedResourceClaimStatus" @ 18;
         }
         /// The fields that resource quotas read.
-        pub fields: Box<QuotaFields> = {
+        pub fields: Shared<QuotaFields> = {
             let containers = PodContainers {
                 regular: containers,
                 init: init_containers,
@@ -39,7 +42,7 @@ crate::message! {
             };
             let spec = containers.resources(false);
             let status = containers.resources(true);
-            Box::new(QuotaFields {
+            Shared::new(QuotaFields {
                 before_status: (spec != status).then(|| Box::new(spec)),
                 resources: status,
                 pod_level: pod_level.filter(|resources| *resources != ResourceRequirements::default()).map(Box::new),
@@ -82,6 +85,26 @@ pub struct QuotaFields {
     pub deletion_grace_period_seconds: Option<i64>,
     /// `status.extendedResourceClaimStatus.resourceClaimName`, `None` if it is absent.
     pub extended_resource_claim: Option<Box<str>>,
+}
+
+impl QuotaFields {
+    fn lists(&self) -> impl Iterator<Item = &ResourceList> {
+        let resources = [Some(&self.resources), self.before_status.as_deref(), self.pod_level.as_deref()];
+        let lists = resources.into_iter().flatten().flat_map(|it| [&it.limits, &it.requests]);
+        lists.chain([&self.overhead])
+    }
+}
+
+impl Shareable for QuotaFields {
+    fn is_same(&self, other: &Self) -> bool {
+        self == other && self.lists().zip(other.lists()).all(|(list, other)| list.is_same(other))
+    }
+
+    fn digest<H: Hasher>(&self, state: &mut H) {
+        self.lists().for_each(|list| list.digest(state));
+        self.priority_class_name.hash(state);
+        self.deletion_grace_period_seconds.hash(state);
+    }
 }
 
 crate::message! {

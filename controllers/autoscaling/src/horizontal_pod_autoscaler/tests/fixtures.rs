@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use kcm_framework::api::views::{AutoscaledPod, PodPhase, PodRequests, ReadyCondition};
-use kcm_framework::api::{ResourceList, ResourceQuantity};
+use kcm_framework::api::{ResourceList, ResourceQuantity, Shared};
 
 use crate::horizontal_pod_autoscaler::calculator::{Initialization, ObservedPod, Rules, Sample, Samples, Tolerances};
 
@@ -43,7 +43,7 @@ pub(super) fn with_containers(name: &str, containers: Vec<(&str, ResourceList)>)
     let mut part = AutoscaledPod::default();
     part.ready_condition = ReadyCondition::Present { is_false: false, since: Some(now() - seconds(3600)) };
     part.start_time = Some(now() - seconds(3600));
-    part.requests = Box::new(PodRequests { containers, pod_level: None });
+    part.requests = Shared::new(PodRequests { containers, pod_level: None });
     TestPod { name: name.to_owned(), phase: PodPhase::Running, is_terminating: false, part }
 }
 
