@@ -8,7 +8,7 @@ use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
 use http::uri::InvalidUri;
 use http::{HeaderValue, Method, Request, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use kcm_api::{ObjectKey, Resource, View};
+use kcm_api::{ObjectKey, Resource, ResourceVersion, View};
 use kcm_informers::{Connection, is_refused_by_authorizer};
 use kube::client::Body;
 use tokio::time::{Instant, timeout_at};
@@ -16,8 +16,8 @@ use tokio::time::{Instant, timeout_at};
 use super::client_identity::ClientIdentity;
 use super::fence::Fence;
 use super::request::{
-    ApiError, Attempts, Call, Cause, DeleteOptions, Deleted, ListQuery, Page, Patch, Payload, RequestKind,
-    ResponseKind, Scale, Subresource, Target, Written, has_name, read_status, retry_after, transport,
+    ApiError, Attempts, Call, Cause, DeleteOptions, Deleted, Head, ListQuery, Page, Patch, Payload, RequestKind,
+    ResponseKind, Scale, Subresource, Target, Unversioned, Written, has_name, read_status, retry_after, transport,
 };
 
 /// The `timeout` parameter of writes: the time that the API server may take.
@@ -194,25 +194,44 @@ impl ApiClient {
 
     /// Sends a write, in as many attempts as its responses require.
     pub async fn write(&self, call: &Call<'_>, attempts: &mut Attempts) -> Result<Written, ApiError> {
+        self.record(call, attempts);
         let body = self.send_call(call, self.accept_of_writes, attempts).await?;
-        Written::read(body, call.target.namespace(), call.target.name()).map_err(|error| {
+        let written = Written::read(body, call.target.namespace(), call.target.name()).map_err(|error| {
             // The write has taken effect by now.
             let now = Instant::now();
             attempts.answered(ResponseKind::Undecodable, now);
             ApiError::new(call.target.describe(call.verb), Cause::Decode(error)).with_deadline(Some(now))
-        })
+        })?;
+        attempts.landed(&written.resource_version, Unversioned::Other);
+        Ok(written)
     }
 
     /// Sends a deletion, of one object or of several.
     pub async fn delete_with(&self, call: &Call<'_>, attempts: &mut Attempts) -> Result<Deleted, ApiError> {
+        self.record(call, attempts);
         let accept = if call.target.name().is_some() { METADATA } else { METADATA_LIST };
         match self.send_call(call, accept, attempts).await {
-            Ok(_) => Ok(Deleted::Accepted),
+            Ok(body) => {
+                // A list, and the status of an object that is gone, carry no version of the deletion.
+                let version = call.target.name().and_then(|_| Some(Head::of(&body).ok()?.resource_version));
+                attempts.landed(&version.unwrap_or_default(), call.target.deleted());
+                Ok(Deleted::Accepted)
+            }
             Err(error) if error.is_not_found() => {
                 attempts.answered(ResponseKind::Success, Instant::now());
+                if attempts.was_lost() {
+                    attempts.landed(&ResourceVersion::default(), call.target.deleted());
+                }
                 Ok(Deleted::Gone)
             }
             Err(error) => Err(error),
+        }
+    }
+
+    /// Records a write that passes the fence. A request for a token changes no object.
+    fn record(&self, call: &Call<'_>, attempts: &mut Attempts) {
+        if self.is_fenced && call.subresource() != Subresource::TOKEN.path() {
+            attempts.record_in(&self.identity.writes, call.target.resource());
         }
     }
 

@@ -18,6 +18,7 @@ use super::counted_body::CountedBody;
 use super::fence::Fence;
 use super::metrics::{ClientMetrics, NoMetrics};
 use super::rate_limiter::{Limits, RateLimiter};
+use super::request::WriteRecord;
 use super::transport::is_watch;
 use super::warnings::Warnings;
 
@@ -40,6 +41,7 @@ struct SharedClients {
     provider: Box<dyn ClientProvider>,
     user_agent: UserAgent,
     fence: Fence,
+    writes: WriteRecord,
     connection: Connection,
     warnings: Arc<Warnings>,
     metrics: Arc<dyn ClientMetrics>,
@@ -123,6 +125,7 @@ impl ClientBuilder {
             provider: Box::new(provider),
             user_agent,
             fence: Fence::default(),
+            writes: WriteRecord::default(),
             connection,
             warnings: Arc::default(),
             metrics,
@@ -145,6 +148,12 @@ impl ClientBuilder {
     #[must_use]
     pub fn fence(&self) -> &Fence {
         &self.shared.fence
+    }
+
+    /// The record of the writes of these clients that pass the fence.
+    #[must_use]
+    pub fn writes(&self) -> &WriteRecord {
+        &self.shared.writes
     }
 
     /// The connection that all these clients share.
@@ -218,6 +227,7 @@ impl ClientBuilder {
             user_agent,
             rate_limiter: RateLimiter::new(limits.resolve(identities.limits)),
             fence: shared.fence.clone(),
+            writes: shared.writes.clone(),
             connection: shared.connection.clone(),
             warnings: Arc::clone(&shared.warnings),
             metrics: Arc::clone(&shared.metrics),

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::fence::Fence;
 use super::metrics::ClientMetrics;
 use super::rate_limiter::RateLimiter;
-use super::request::Cause;
+use super::request::{Cause, WriteRecord};
 use super::warnings::Warnings;
 
 /// The User-Agent of the manager, to which each identity appends its name.
@@ -70,6 +70,7 @@ pub(crate) struct ClientIdentity {
     pub(super) user_agent: HeaderValue,
     pub(super) rate_limiter: RateLimiter,
     pub(super) fence: Fence,
+    pub(super) writes: WriteRecord,
     pub(super) connection: Connection,
     pub(super) warnings: Arc<Warnings>,
     pub(super) metrics: Arc<dyn ClientMetrics>,

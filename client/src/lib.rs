@@ -50,7 +50,7 @@ pub use probe::{CertificateFault, Unreachable, wait_for_api_server};
 pub use rate_limiter::{Limits, RateLimiter, TokenBucket};
 pub use request::{
     ApiError, Attempts, Call, Cause, DeleteOptions, Deleted, DeletionPropagation, ErrorClass, ListQuery, Page, Patch,
-    Payload, ResponseExt, Scale, Subresource, WriteOutcome, Written,
+    Payload, ResponseExt, Scale, Subresource, Unversioned, WriteOutcome, WriteRecord, Written, WrittenTo,
 };
 pub use transport::{
     ClientAuthority, ExecPluginMetrics, LoadError, StackError, connect, connect_with_metrics, load_config,

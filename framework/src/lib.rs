@@ -70,6 +70,7 @@ mod queue_key;
 mod reconcile;
 mod scale_client;
 mod supervise;
+mod takeover;
 
 pub use async_trait::async_trait;
 pub use futures::future::BoxFuture;
@@ -100,3 +101,4 @@ pub use reconcile::{
 };
 pub use scale_client::{ScaleClient, ScaleError};
 pub use supervise::{ControllerState, ControllerStatus, GRACE, INIT_PATIENCE, LoopState, LoopStatus};
+pub use takeover::{CacheVersions, Predecessor};

@@ -30,6 +30,11 @@ impl Availability {
         self.0.send_if_modified(|seen| std::mem::replace(&mut seen.is_not_found, is_not_found) != is_not_found);
     }
 
+    /// Returns `true` unless discovery lacks the resource.
+    pub(crate) fn is_discovered(&self) -> bool {
+        self.0.borrow().is_discovered
+    }
+
     /// Resolves when the resource has disappeared.
     pub(crate) async fn disappeared(&self) {
         self.wait_for(|seen| seen.is_not_found && !seen.is_discovered).await;

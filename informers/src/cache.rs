@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use kcm_api::{Meta, ObjectKey, Resource, ResourceVersion, Uid};
 
+use crate::currency::Moment;
 use crate::list_options::ListOptions;
 use crate::progress_hooks::{HookRegistration, ProgressHook};
 use crate::status::InformerStatus;
@@ -59,6 +60,17 @@ pub trait Cache: Send + Sync {
 
     /// Resolves when the cache has synced; never, if the informer is stopped before.
     fn wait_synced(&self) -> BoxFuture<'static, ()>;
+
+    /// Returns `true` if the cache certainly holds everything that was written before `since`.
+    fn is_current(&self, since: Moment) -> bool;
+
+    /// Resolves when the cache [is current](Self::is_current). A list after `since` proves that, and
+    /// [`Factory::prove_current`](crate::Factory::prove_current).
+    fn wait_current(&self, since: Moment) -> BoxFuture<'static, ()>;
+
+    /// The version that the cache of another manager must reach to have seen what this cache has seen; unset before the
+    /// first list.
+    fn handed_over(&self) -> ResourceVersion;
 }
 
 /// The uid, the resource version and the deletion state of an object.

@@ -2,18 +2,23 @@
 
 use std::any::{Any, TypeId};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use futures::FutureExt as _;
-use futures::future::BoxFuture;
-use kcm_api::{DecodeContext, Interner, KnownView, Needs, PartialObjectMeta, Resource, View};
+use futures::future::{BoxFuture, join_all};
+use kcm_api::{DecodeContext, Interner, KnownView, Needs, PartialObjectMeta, Resource, ResourceVersion, View};
 use kube::Client;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
 
 use crate::availability::Availability;
 use crate::cache::Cache;
 use crate::connection::Connection;
+use crate::currency::check::prove;
+use crate::currency::{Currency, Evidence, HandedOver, Moment, Moments};
 use crate::informer::Informer;
 use crate::list_options::ListOptions;
 use crate::metadata_informer::{MetadataInformer, MetadataSource};
@@ -38,6 +43,8 @@ pub struct FactoryOptions {
     pub interner: Arc<Interner>,
     /// The parts of views, and the annotations, that the users of the informers need.
     pub needs: Needs,
+    /// The moments from which caches must be current.
+    pub moments: Moments,
 }
 
 impl FactoryOptions {
@@ -46,8 +53,27 @@ impl FactoryOptions {
     pub fn new(client: Client, seed: u64) -> Self {
         let connection = Connection::unmonitored();
         let metrics: Arc<MetricsOf> = Arc::new(|_| Arc::new(NoMetrics));
-        Self { client, connection, seed, metrics, interner: Arc::default(), needs: Needs::default() }
+        Self {
+            client,
+            connection,
+            seed,
+            metrics,
+            interner: Arc::default(),
+            needs: Needs::default(),
+            moments: Moments::default(),
+        }
     }
+}
+
+/// The proof that a cache is current.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CurrentCache {
+    /// The resource of the cache.
+    pub resource: Resource,
+    /// The evidence that it is current.
+    pub evidence: Evidence,
+    /// Time that the proof took.
+    pub took: Duration,
 }
 
 /// The shared informer factory: one informer for each resource, view and list options, and their tasks.
@@ -99,6 +125,8 @@ struct Entry {
 /// A `SharedInformer` of any view.
 trait AnyView: Send + Sync {
     fn availability(&self) -> &Availability;
+    fn currency(&self) -> &Currency;
+    fn versions(&self) -> watch::Receiver<ResourceVersion>;
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
     fn into_metadata(self: Arc<Self>) -> Arc<dyn MetadataSource>;
 }
@@ -106,6 +134,14 @@ trait AnyView: Send + Sync {
 impl<V: View> AnyView for SharedInformer<V> {
     fn availability(&self) -> &Availability {
         &self.state.availability
+    }
+
+    fn currency(&self) -> &Currency {
+        &self.state.currency
+    }
+
+    fn versions(&self) -> watch::Receiver<ResourceVersion> {
+        Self::versions(self)
     }
 
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
@@ -203,6 +239,48 @@ impl Factory {
         }
     }
 
+    /// Proves that all caches hold everything that was written before `since`, and returns when they do, with the
+    /// evidence about each cache. A cache that has not synced is waited for.
+    ///
+    /// `handed_over` returns what a predecessor handed over about a resource. A cache that lags behind for five seconds
+    /// is listed again.
+    ///
+    /// Each cache without a handed-over version costs two watches, which end within three seconds.
+    pub async fn prove_current(
+        &self,
+        since: Moment,
+        handed_over: impl Fn(&Resource) -> HandedOver,
+    ) -> Vec<CurrentCache> {
+        let entries: Vec<_> = {
+            let state = self.inner.state.lock();
+            state.informers.iter().map(|entry| (Arc::clone(&entry.shared), Arc::clone(&entry.cache))).collect()
+        };
+        let FactoryOptions { client, connection, .. } = &self.inner.options;
+        let proofs = entries.iter().map(|(shared, cache)| {
+            let handed_over = handed_over(cache.resource());
+            async move {
+                let began = Instant::now();
+                let (currency, versions) = (shared.currency(), shared.versions());
+                let evidence = prove(client, connection, (cache, currency), versions, (since, handed_over)).await?;
+                Some(CurrentCache { resource: cache.resource().clone(), evidence, took: began.elapsed() })
+            }
+        });
+        join_all(proofs).await.into_iter().flatten().collect()
+    }
+
+    /// Returns `true` if the caches of all resources that are served have synced.
+    #[must_use]
+    pub fn have_synced(&self) -> bool {
+        let state = self.inner.state.lock();
+        state.informers.iter().all(|entry| entry.cache.has_synced() || !entry.shared.availability().is_discovered())
+    }
+
+    /// The cache of each informer, in the order of creation.
+    #[must_use]
+    pub fn all_caches(&self) -> Vec<Arc<dyn Cache>> {
+        self.inner.state.lock().informers.iter().map(|entry| Arc::clone(&entry.cache)).collect()
+    }
+
     /// The status of each informer, in the order of creation.
     #[must_use]
     pub fn status(&self) -> Vec<InformerStatus> {
@@ -249,11 +327,16 @@ impl Inner {
             let shared = Arc::clone(&entry.shared).into_any().downcast();
             return (entry.id, shared.expect("an entry must hold what its type says"));
         }
-        let FactoryOptions { client, connection, metrics, interner, needs, .. } = &self.options;
+        let FactoryOptions { client, connection, metrics, interner, needs, moments, .. } = &self.options;
         let decode_context = Arc::new(DecodeContext::new::<V>(Arc::clone(interner), needs));
         let metrics = metrics(&resource);
-        let shared =
-            Arc::new(SharedInformer::<V>::new(resource.clone(), list_options.clone(), decode_context, metrics));
+        let shared = Arc::new(SharedInformer::<V>::new(
+            resource.clone(),
+            list_options.clone(),
+            decode_context,
+            metrics,
+            moments.clone(),
+        ));
         let store = Box::new(ViewStore::new(Arc::clone(&shared)));
         let (client, connection, seed) = (client.clone(), connection.clone(), state.seeds.u64(..));
         let task = reflector::run(Arc::clone(&shared.state), store, client, connection, seed).boxed();
@@ -318,6 +401,7 @@ impl Entry {
     /// Stops the informer. Call it without the lock of the factory: event handlers that are dropped may own a handle of
     /// it.
     fn stop(self) {
+        self.shared.currency().stop();
         match self.task {
             Task::Started(handle) => handle.abort(),
             Task::NotStarted(_) => {}

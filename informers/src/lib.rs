@@ -131,6 +131,7 @@ mod backoff;
 mod cache;
 mod change;
 mod connection;
+mod currency;
 mod decode;
 mod envelope;
 mod error_chain;
@@ -165,9 +166,10 @@ pub use connection::{
     Connection, ConnectionChange, ConnectionChanges, ConnectionMonitor, ConnectionStatus, PROBE_GAP, Reachability,
     is_refused_by_authorizer, is_storage_failure, may_be_outage,
 };
+pub use currency::{Evidence, HandedOver, Moment, Moments};
 pub use envelope::{Event, EventKind, Object};
 pub use event_handlers::{HandlerOptions, HandlerRegistration};
-pub use factory::{Factory, FactoryOptions};
+pub use factory::{CurrentCache, Factory, FactoryOptions};
 pub use informer::Informer;
 pub use list_options::ListOptions;
 pub use metadata_informer::{MetadataChange, MetadataInformer};

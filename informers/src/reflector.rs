@@ -12,6 +12,7 @@ use kube::Client;
 use tokio::time::{Instant, sleep_until};
 
 use crate::connection::{Connection, ConnectionChange, ConnectionChanges};
+use crate::currency::Moment;
 use crate::envelope::{Bookmark, Event, EventKind, Page, status_of_event};
 use crate::error_chain::chain;
 use crate::failure::{Cause, ExchangeError};
@@ -72,6 +73,8 @@ struct Reflector {
     protocol: Protocol,
     /// The request of the open exchange, or of the last one.
     request: ListWatchRequest,
+    /// The moment at which the last list began.
+    listed: Moment,
     exchange: HttpExchange,
     frames: Frames,
     page: Vec<u8>,
@@ -96,6 +99,7 @@ impl Reflector {
             started: Instant::now(),
             protocol: Protocol::new(seed),
             request: ListWatchRequest::Page { continue_token: None },
+            listed: Moment::default(),
             exchange: HttpExchange::Idle,
             frames: Frames::default(),
             page: Vec::new(),
@@ -125,6 +129,7 @@ impl Reflector {
                 () = sleep_until(wake.unwrap_or(now)), if wake.is_some() => {}
                 change = self.connection_changes.next() => self.on_connection_change(change),
                 () = self.shared.rescheduled.notified() => {}
+                () = self.shared.currency.relist.notified() => self.relist(),
             }
             tokio::task::consume_budget().await;
         }
@@ -132,6 +137,13 @@ impl Reflector {
 
     fn now(&self) -> Duration {
         self.started.elapsed()
+    }
+
+    /// Lists again, as if the version had expired. A list that has begun goes on.
+    fn relist(&mut self) {
+        if !self.protocol.must_list() {
+            self.step(Input::Failed(Failure::Expired));
+        }
     }
 
     fn on_connection_change(&mut self, change: ConnectionChange) {
@@ -163,6 +175,7 @@ impl Reflector {
             }
             Effect::Commit(version) => {
                 self.store.commit(version);
+                self.shared.currency.is_proven(self.listed);
                 let mut record = self.shared.record.lock();
                 record.all_is_well();
                 record.enter(Phase::Watching);
@@ -173,6 +186,7 @@ impl Reflector {
 
     fn open(&mut self, request: ListWatchRequest) {
         if request.begins_a_list() {
+            self.listed = self.shared.currency.now();
             self.store.unstage();
         }
         let phase = if self.protocol.must_list() { Phase::Listing } else { Phase::Watching };

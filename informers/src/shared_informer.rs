@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use crate::availability::Availability;
 use crate::cache::{Cache, ObjectState};
 use crate::change::{Change, Origin};
+use crate::currency::{Currency, Moment, Moments};
 use crate::event_handlers::{EventHandlers, Handler, HandlerOptions, HandlerRegistration, Report};
 use crate::list_options::ListOptions;
 use crate::metrics::Metrics;
@@ -32,6 +33,7 @@ pub(crate) struct InformerState {
     pub(crate) metrics: Arc<dyn Metrics>,
     pub(crate) record: Mutex<Record>,
     pub(crate) availability: Availability,
+    pub(crate) currency: Currency,
     /// Notified when an event handler is added, which may have a resync period.
     pub(crate) rescheduled: Notify,
 }
@@ -66,6 +68,7 @@ impl<V: View> SharedInformer<V> {
         list_options: ListOptions,
         decode_context: Arc<DecodeContext>,
         metrics: Arc<dyn Metrics>,
+        moments: Moments,
     ) -> Self {
         let state = InformerState {
             resource,
@@ -74,6 +77,7 @@ impl<V: View> SharedInformer<V> {
             metrics,
             record: Mutex::new(Record::new()),
             availability: Availability::new(),
+            currency: Currency::new(moments),
             rescheduled: Notify::new(),
         };
         Self {
@@ -90,6 +94,7 @@ impl<V: View> SharedInformer<V> {
     /// Applies an addition or a change.
     pub(crate) fn put(&self, object: Arc<V>) {
         let version = object.meta().resource_version.clone();
+        self.state.currency.saw(&version);
         self.step(Some(version), Origin::Live, || {
             let key = object.meta().key.clone();
             let changes = self.store.put(Arc::clone(&object)).into_changes(object).collect();
@@ -102,6 +107,7 @@ impl<V: View> SharedInformer<V> {
     pub(crate) fn remove(&self, last: Arc<V>) {
         let Meta { key, uid, resource_version: version, .. } = last.meta();
         let (key, uid, version) = (key.clone(), uid.clone(), version.clone());
+        self.state.currency.saw(&version);
         self.step_and_end(Some(version), Some(&uid), || {
             self.undecodable.forget(&key);
             let removed = self.store.remove(&key)?;
@@ -114,6 +120,9 @@ impl<V: View> SharedInformer<V> {
     /// old state.
     pub(crate) fn put_undecodable(&self, undecodable: Undecodable) {
         let version = undecodable.resource_version();
+        if let Some(version) = &version {
+            self.state.currency.saw(version);
+        }
         let Undecodable::Named(object) = &undecodable else {
             self.note(undecodable);
             return self.step(version, Origin::Live, Vec::new);
@@ -129,6 +138,9 @@ impl<V: View> SharedInformer<V> {
     /// Applies a deletion of an object whose last state cannot be decoded.
     pub(crate) fn remove_undecodable(&self, undecodable: Undecodable) {
         let version = undecodable.resource_version();
+        if let Some(version) = &version {
+            self.state.currency.saw(version);
+        }
         let Undecodable::Named(object) = undecodable else {
             self.note(undecodable);
             return self.step(version, Origin::Live, Vec::new);
@@ -142,6 +154,8 @@ impl<V: View> SharedInformer<V> {
     /// Replaces the contents of the cache by a complete list at that version.
     pub(crate) fn commit(&self, staged: Staged<V>, version: ResourceVersion) {
         let first = self.last_sync_resource_version().is_unset();
+        let listed = staged.objects.iter().map(|object| &object.meta().resource_version);
+        self.state.currency.saw_list(&version, listed);
         self.state.record.lock().lists += 1;
         self.state.metrics.listed(!first);
         let Staged { mut objects, undecodable_objects } = staged;
@@ -168,6 +182,7 @@ impl<V: View> SharedInformer<V> {
         self.notify(Origin::Live, empty, &mut ended);
         self.synced.send_replace(false);
         self.observed.send_replace(ResourceVersion::default());
+        self.state.currency.emptied();
         self.call_hooks(&ended);
     }
 
@@ -283,6 +298,11 @@ impl<V: View> SharedInformer<V> {
         act(&mut handlers, &self.report())
     }
 
+    /// The last sync resource version, as it moves.
+    pub(crate) fn versions(&self) -> watch::Receiver<ResourceVersion> {
+        self.observed.subscribe()
+    }
+
     fn report(&self) -> Report<'_> {
         Report { resource: &self.state.resource, metrics: &*self.state.metrics }
     }
@@ -377,5 +397,24 @@ impl<V: View> Cache for SharedInformer<V> {
             }
         }
         .boxed()
+    }
+
+    fn is_current(&self, since: Moment) -> bool {
+        *self.state.currency.as_of().borrow() >= since
+    }
+
+    fn wait_current(&self, since: Moment) -> BoxFuture<'static, ()> {
+        let mut as_of = self.state.currency.as_of();
+        async move {
+            if as_of.wait_for(|as_of| *as_of >= since).await.is_err() {
+                // The informer was dropped.
+                std::future::pending::<()>().await;
+            }
+        }
+        .boxed()
+    }
+
+    fn handed_over(&self) -> ResourceVersion {
+        self.state.currency.handed_over()
     }
 }

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use kcm_api::{Resource, ResourceVersion};
 use tokio::time::Instant;
 
 use super::answer::{Effect, Meaning, Repeat, RequestKind, ResponseKind, meaning, repeats_safely};
+use super::write_record::{SentWrite, Unversioned, WriteRecord};
 
 /// Number of times that a request is repeated because the API server asked for it.
 ///
@@ -30,6 +32,17 @@ pub struct Attempts {
     /// Whether an attempt before the last may have taken effect.
     was_lost: bool,
     open_until: Option<Instant>,
+    recording: Recording,
+}
+
+/// How a write is recorded.
+#[derive(Debug)]
+enum Recording {
+    /// It is not recorded, as a read.
+    Off,
+    /// It is recorded when it is sent.
+    In(WriteRecord, Resource),
+    Sent(SentWrite),
 }
 
 /// The outcome of a write, as far as it is known.
@@ -57,6 +70,22 @@ impl Attempts {
             may_have_landed: false,
             was_lost: false,
             open_until: None,
+            recording: Recording::Off,
+        }
+    }
+
+    /// Records the write in `record`, from its first attempt until this value is dropped.
+    pub(crate) fn record_in(&mut self, record: &WriteRecord, resource: &Resource) {
+        if let Recording::Off = self.recording {
+            self.recording = Recording::In(record.clone(), resource.clone());
+        }
+    }
+
+    /// Records that the write took effect under that version; if the version is unset, as `otherwise`.
+    pub(crate) fn landed(&self, version: &ResourceVersion, otherwise: Unversioned) {
+        match &self.recording {
+            Recording::Sent(write) => write.landed(version, otherwise),
+            Recording::Off | Recording::In(..) => {}
         }
     }
 
@@ -104,6 +133,9 @@ impl Attempts {
         self.until.get_or_insert(deadline);
         self.was_lost = self.may_have_landed;
         self.in_progress = Some(deadline);
+        if let Recording::In(record, resource) = &self.recording {
+            self.recording = Recording::Sent(record.sent(resource));
+        }
         is_repetition
     }
 
@@ -146,5 +178,13 @@ impl Attempts {
             }
         };
         next.and_then(|pause| now.checked_add(pause)).filter(|at| self.until.is_none_or(|until| *at < until))
+    }
+}
+
+impl Drop for Attempts {
+    fn drop(&mut self) {
+        if let Recording::Sent(write) = std::mem::replace(&mut self.recording, Recording::Off) {
+            write.ended(self.outcome(), self.in_progress.unwrap_or_else(Instant::now));
+        }
     }
 }

@@ -8,11 +8,11 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Vis
 
 /// The fields that identify an object and its version.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Head {
-    pub(super) name: Box<str>,
-    pub(super) namespace: Option<InternedStr>,
-    pub(super) uid: Uid,
-    pub(super) resource_version: ResourceVersion,
+pub(crate) struct Head {
+    pub(crate) name: Box<str>,
+    pub(crate) namespace: Option<InternedStr>,
+    pub(crate) uid: Uid,
+    pub(crate) resource_version: ResourceVersion,
 }
 
 impl Head {
@@ -20,7 +20,7 @@ impl Head {
     ///
     /// Decoding ends with the last of these fields, which the API server writes first: nine tenths of the response to a
     /// creation are skipped, which took an eighth of all instructions of creating pods.
-    pub(super) fn of(json: &[u8]) -> Result<Self, serde_json::Error> {
+    pub(crate) fn of(json: &[u8]) -> Result<Self, serde_json::Error> {
         let mut head = Self::default();
         let read = Object(&mut head).deserialize(&mut serde_json::Deserializer::from_slice(json));
         if head.is_complete() { Ok(head) } else { read.map(|()| head) }

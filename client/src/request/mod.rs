@@ -12,6 +12,7 @@ mod response;
 mod scale;
 mod status;
 mod target;
+mod write_record;
 
 pub(super) use answer::{RequestKind, ResponseKind, retry_after};
 pub use attempts::{Attempts, WriteOutcome};
@@ -20,8 +21,10 @@ pub(super) use call::has_name;
 pub use error::{ApiError, Cause, ResponseExt};
 pub(super) use error::{chain, transport};
 pub use error_class::ErrorClass;
+pub(crate) use head::Head;
 pub use payload::{DeleteOptions, DeletionPropagation, ListQuery, Patch, Payload, Subresource};
 pub use response::{Deleted, Page, Written};
 pub use scale::Scale;
 pub(super) use status::read_status;
 pub(super) use target::Target;
+pub use write_record::{Unversioned, WriteRecord, WrittenTo};

@@ -6,6 +6,7 @@ use kcm_api::{ObjectKey, Resource};
 
 use super::payload::Subresource;
 use super::query::push_encoded;
+use super::write_record::Unversioned;
 
 /// A collection, an object, or a subresource.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +24,19 @@ impl<'a> Target<'a> {
 
     pub(crate) fn object(resource: &'a Resource, key: &'a ObjectKey, subresource: Subresource) -> Self {
         Self { resource, namespace: key.namespace(), name: Some(key.name()), subresource }
+    }
+
+    pub(crate) const fn resource(&self) -> &'a Resource {
+        self.resource
+    }
+
+    /// The deletion of the target, if its response carries no version.
+    pub(crate) fn deleted(&self) -> Unversioned {
+        let namespace = self.namespace.map(str::to_owned);
+        match self.name {
+            Some(name) => Unversioned::Deleted(namespace, name.to_owned()),
+            None => Unversioned::DeletedAll(namespace),
+        }
     }
 
     pub(crate) const fn namespace(&self) -> Option<&'a str> {

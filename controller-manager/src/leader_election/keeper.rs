@@ -1,10 +1,12 @@
 //! The task that acquires the lease, renews it, and releases it at the end.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kcm_framework::api::{KnownView as _, ObjectKey, View as _};
 use kcm_framework::client::{ApiClient, ApiError, Payload, Subresource};
 use kcm_framework::clock::Clock;
+use kcm_framework::{CacheVersions, Predecessor};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
@@ -30,7 +32,14 @@ pub(crate) struct Keeper {
     rng: fastrand::Rng,
     /// Number of terms of leadership that have begun.
     terms: u64,
+    /// The last holder of the lease that this manager takes.
+    predecessor: Predecessor,
+    /// Since when the lease could be taken while this manager is not ready.
+    withheld_since: Option<Instant>,
 }
+
+/// Time for which a candidate that is not ready leaves a lease to others that nobody holds.
+const UNREADY_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Options of a [`Keeper`].
 pub(crate) struct KeeperOptions {
@@ -51,6 +60,8 @@ pub(crate) struct KeeperOptions {
     pub(crate) fence: LeaseFence,
     /// Events and metrics of the lease.
     pub(crate) report: Report,
+    /// Whether this manager can act as soon as it leads.
+    pub(crate) ready: watch::Receiver<bool>,
 }
 
 impl Keeper {
@@ -58,7 +69,16 @@ impl Keeper {
     pub(crate) fn new(elector: Elector, options: KeeperOptions) -> Self {
         let rng = fastrand::Rng::with_seed(options.seed);
         options.report.is_candidate();
-        Self { elector, options, object: None, rng, may_have_written: false, terms: 0 }
+        Self {
+            elector,
+            options,
+            object: None,
+            rng,
+            may_have_written: false,
+            terms: 0,
+            predecessor: Predecessor::Unknown,
+            withheld_since: None,
+        }
     }
 
     /// Competes for the lease until `stop`.
@@ -75,6 +95,7 @@ impl Keeper {
                         next_attempt = Instant::now();
                     }
                 }
+                Ok(()) = self.options.ready.changed() => next_attempt = Instant::now(),
                 () = sleep_until(next_attempt) => next_attempt = self.attempt(stop).await,
             }
         }
@@ -89,6 +110,12 @@ impl Keeper {
             }
             let sent = Instant::now();
             let is_read = request == Request::Get;
+            if !is_read && !self.elector.leads(sent) {
+                if !self.may_compete() {
+                    return sent + self.options.timing.retry_period;
+                }
+                self.predecessor = self.object.as_ref().map(LeaseObject::predecessor).unwrap_or_default();
+            }
             self.may_have_written |= !is_read;
             let answer = tokio::select! {
                 biased;
@@ -121,9 +148,24 @@ impl Keeper {
             self.publish();
             match next {
                 Next::Continue => {}
-                Next::After(delay) => return sent + delay,
+                Next::After(delay) => {
+                    self.withheld_since = None;
+                    return sent + delay;
+                }
             }
         }
+    }
+
+    /// Returns `true` if this manager may take a lease that nobody holds: it is ready, or nobody else has taken the lease
+    /// for [`UNREADY_PATIENCE`].
+    fn may_compete(&mut self) -> bool {
+        if *self.options.ready.borrow() {
+            return true;
+        }
+        if self.withheld_since.is_none() {
+            tracing::info!(lease = %self.options.lease, "Leaving the free lease to others until the caches have synced");
+        }
+        self.withheld_since.get_or_insert_with(Instant::now).elapsed() >= UNREADY_PATIENCE
     }
 
     async fn send(&self, request: &Request) -> Result<LeaseObject, ApiError> {
@@ -156,6 +198,9 @@ impl Keeper {
     fn observe(&mut self) -> bool {
         let Some(object) = self.options.changes.borrow_and_update().clone() else { return false };
         let is_free = self.elector.observe(object.lease(), Instant::now());
+        if !is_free {
+            self.withheld_since = None;
+        }
         if is_free {
             self.object = Some(LeaseObject::clone(&object));
         }
@@ -177,6 +222,7 @@ impl Keeper {
         let leadership = Leadership {
             holder: self.elector.holder().map(str::to_owned),
             term: leads.then_some(self.terms),
+            predecessor: if leads { self.predecessor.clone() } else { Predecessor::Unknown },
             renewed_at: self.elector.renewed_at(),
             leads_until: self.elector.leads_until(),
             writes_until: self.elector.writes_until(),
@@ -207,12 +253,12 @@ impl Keeper {
         self.publish();
     }
 
-    /// Frees the lease, if this manager holds it. Called after the last write.
+    /// Frees the lease, if this manager holds it, and hands `versions` over. Called after the last write.
     ///
     /// # Upstream
     /// There the lease is read first. Here it is read only if the update of the last known version is refused, or if it
     /// is not known whether a write took effect.
-    pub(crate) async fn release(&mut self) {
+    pub(crate) async fn release(&mut self, versions: &CacheVersions) {
         let wall = self.options.clock.now();
         let held = self.elector.release(wall);
         if held.is_none() && !self.may_have_written {
@@ -222,7 +268,7 @@ impl Keeper {
         let released = async {
             let known = self.object.as_ref().zip(held);
             if let Some((object, freed)) = known.filter(|(object, freed)| object.lease().version == freed.version) {
-                match self.free(object, &freed.record).await {
+                match self.free(object, &freed.record, versions).await {
                     Err(error) if error.is_conflict() => {}
                     answered => return answered,
                 }
@@ -233,7 +279,7 @@ impl Keeper {
                 read => read?,
             };
             match self.elector.freed(&object.lease(), wall) {
-                Some(freed) => self.free(&object, &freed.record).await,
+                Some(freed) => self.free(&object, &freed.record, versions).await,
                 None => Ok(()),
             }
         };
@@ -249,8 +295,8 @@ impl Keeper {
         }
     }
 
-    async fn free(&self, object: &LeaseObject, record: &LeaseRecord) -> Result<(), ApiError> {
-        let body = Payload::json(&object.updated(record));
+    async fn free(&self, object: &LeaseObject, record: &LeaseRecord, versions: &CacheVersions) -> Result<(), ApiError> {
+        let body = Payload::json(&object.released(record, versions.clone()));
         let resource = const { &LeaseObject::RESOURCE };
         self.options.api.put(resource, &self.options.lease, Subresource::None, body).await.map(drop)
     }

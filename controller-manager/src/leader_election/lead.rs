@@ -1,12 +1,15 @@
 //! Runs a manager while this process leads.
 
+use std::convert::Infallible;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kcm_framework::client::ExecPluginMetrics;
 use kcm_framework::{Manager, ManagerError, ManagerHandle, Stage, Stop};
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
 
 use super::ended::Ended;
 use super::fences::{Fences, LeaseFence};
@@ -15,7 +18,7 @@ use super::leadership::Leadership;
 use super::migration::{Migration, MigrationLease};
 use super::report::LeaseMetrics;
 use super::settings::{Election, Policy};
-use super::thread::{LeaseThread, LeaseThreadError, Options};
+use super::thread::{Compete, GiveUp, LeaseThread, LeaseThreadError, Options};
 
 /// A process that competes for the lease of its manager, and for the lease of leader migration if it is enabled.
 pub(crate) struct Candidate {
@@ -37,6 +40,7 @@ impl Candidate {
             metrics,
             plugins,
             leadership: watch::Sender::default(),
+            ready: watch::Sender::default(),
         };
         let migration = migration.map(|migration| MigrationLease::new(migration, &main));
         Self { main, migration, policy }
@@ -52,19 +56,27 @@ impl Candidate {
     /// Runs `manager` until `stop`, its loops while this process leads.
     ///
     /// # Guarantees
-    /// No write is sent while this process does not lead. The lease is released when no loop runs any more, soon after
-    /// `stop`: a reconcile with many writes is not finished for it.
+    /// - No write is sent while this process does not lead. No loop begins before its caches show what the last leader
+    ///   wrote.
+    /// - The lease is released when no loop runs any more and the outcome of each write is known, soon after `stop`: a
+    ///   reconcile with many writes is not finished for it. If an outcome stays unknown, the lease expires instead.
+    /// - All of that takes no longer than the grace of the policy, and an abort ends it at once.
     ///
     /// # Errors
     /// [`Ended::LeaseLost`] if a lease was lost and the policy ends the process then.
     pub(crate) async fn run(self, manager: Manager, config: kube::Config, stop: Stop) -> Result<(), Ended> {
+        self.run_with(manager, &LeaseThread::with_config(config), stop).await
+    }
+
+    /// As [`run`](Self::run), with leases that `compete` keeps.
+    pub(crate) async fn run_with(self, manager: Manager, compete: &Compete, stop: Stop) -> Result<(), Ended> {
         let Self { main, migration, policy } = self;
         let handle = manager.handle();
         handle.stop_loops(Duration::ZERO).await;
         let (fences, fence) = Fences::new(handle.fence().clone());
-        let migration = migration.map(|migration| migration.of_manager(&handle, &fences, config.clone(), policy));
+        let migration = migration.map(|migration| migration.of_manager(&handle, &fences, Arc::clone(compete), policy));
         let handover = main.releases.then_some(fences);
-        let lease = Lease { options: main, config, fence };
+        let lease = Lease { options: main, compete: Arc::clone(compete), fence };
         let leadership = lease.options.leadership.subscribe();
         let mut leader = Leader { handle, policy, handover, leadership, migration, term: None };
         if policy.warm_standby {
@@ -78,13 +90,13 @@ impl Candidate {
 /// A lease that is not competed for yet.
 struct Lease {
     options: Options,
-    config: kube::Config,
+    compete: Compete,
     fence: LeaseFence,
 }
 
 impl Lease {
     async fn compete(self) -> Result<LeaseThread, LeaseThreadError> {
-        LeaseThread::start(self.config, self.options, self.fence).await
+        (self.compete)(self.options, self.fence).await
     }
 }
 
@@ -105,7 +117,18 @@ impl Leader {
     /// API server would otherwise make this process lead without being able to act.
     async fn run_warm(&mut self, manager: Manager, lease: Lease, stop: &Stop) -> Result<(), Ended> {
         let handle = self.handle.clone();
-        let mut running = pin!(manager.run(stop.clone()));
+        let ready = lease.options.ready.clone();
+        let mut running = pin!(async {
+            let becoming_ready = async {
+                handle.caches_synced().await;
+                ready.send_replace(true);
+                std::future::pending::<Infallible>().await
+            };
+            tokio::select! {
+                ended = manager.run(stop.clone()) => ended,
+                never = becoming_ready => match never {},
+            }
+        });
         tokio::select! {
             ended = &mut running => return Ok(ended?),
             () = handle.reaches(Stage::Controllers) => {}
@@ -133,6 +156,7 @@ impl Leader {
             () = stopped() => return Ok(()),
             probed = manager.probe() => probed?,
         }
+        lease.options.ready.send_replace(true);
         let mut thread = lease.compete().await?;
         let leads = tokio::select! {
             () = stopped() => false,
@@ -142,9 +166,14 @@ impl Leader {
             let running = pin!(manager.run(stop.clone()));
             self.follow(running, &mut thread, stop).await
         } else {
-            self.give_up(&mut thread).await;
+            self.give_up(&mut thread, self.give_up_until(), &stop.abort).await;
             Ok(())
         }
+    }
+
+    /// The time by which all leases are given up.
+    fn give_up_until(&self) -> Instant {
+        Instant::now() + self.policy.grace.max(RELEASE)
     }
 
     /// Starts and stops the loops of a running manager with the lease until the manager ends or must end. Then gives
@@ -157,7 +186,7 @@ impl Leader {
     ) -> Result<(), Ended> {
         let lost = tokio::select! {
             ended = &mut running => {
-                self.give_up(thread).await;
+                self.give_up(thread, self.give_up_until(), &stop.abort).await;
                 return Ok(ended?);
             }
             () = thread.ended() => Some(Ended::LeaseLost),
@@ -168,26 +197,36 @@ impl Leader {
             tracing::error!("Leader election lost");
             stop.abort.cancel();
             drop(running.await);
-            self.give_up(thread).await;
+            // Another may act by now: an outcome that is unknown is not waited for.
+            self.give_up(thread, Instant::now() + RELEASE, &CancellationToken::new()).await;
             return Err(lost);
         }
         // The loops stop first. A successor need not wait for the rest, such as events that are still being sent.
         let handle = self.handle.clone();
-        let (grace, handover) = (self.policy.grace, self.handover.clone());
+        let (grace, handover, until) = (self.policy.grace, self.handover.clone(), self.give_up_until());
         let released = async {
             drain(&handle, grace, handover.as_ref()).await;
-            self.give_up(thread).await;
+            self.give_up(thread, until, &stop.abort).await;
         };
         let (ended, ()) = tokio::join!(running, released);
         Ok(ended?)
     }
 
-    /// Gives all leases up. Called when no loop runs any more.
-    async fn give_up(&mut self, thread: &mut LeaseThread) {
-        if let Some(migration) = &mut self.migration {
-            migration.give_up().await;
+    /// Gives all leases up by that time, or not at all if `abort` comes before. Called when no loop runs any more.
+    async fn give_up(&mut self, thread: &mut LeaseThread, until: Instant, abort: &CancellationToken) {
+        let giving_up = async {
+            let how = handover(&self.handle, until.checked_sub(RELEASE).unwrap_or(until)).await;
+            if let Some(migration) = &mut self.migration {
+                migration.give_up(how.clone()).await;
+            }
+            thread.stop(how).await;
+        };
+        tokio::select! {
+            biased;
+            () = giving_up => {}
+            () = abort.cancelled() => tracing::warn!("Aborted: the lease expires"),
+            () = sleep_until(until) => tracing::warn!("The lease is not released in time; it expires instead"),
         }
-        thread.stop().await;
     }
 
     /// Starts the loops when this process leads, and stops them when it does not; returns why the process must end.
@@ -205,7 +244,10 @@ impl Leader {
                     }
                 }
             }
-            let term = self.leadership.borrow_and_update().term;
+            let (term, predecessor) = {
+                let leadership = self.leadership.borrow_and_update();
+                (leadership.term, leadership.predecessor.clone())
+            };
             if term == self.term {
                 continue;
             }
@@ -216,16 +258,17 @@ impl Leader {
                 tracing::warn!("Leader election lost; stopping the controllers and competing again");
                 self.handle.stop_loops(self.policy.grace).await;
                 if let Some(migration) = &mut self.migration {
-                    migration.give_up().await;
+                    let how = handover(&self.handle, Instant::now()).await;
+                    migration.give_up(how).await;
                 }
             }
             self.term = term;
             if term.is_some() {
                 tracing::info!("Starting the controllers because this process leads");
                 match &mut self.migration {
-                    None => self.handle.start_loops(),
+                    None => self.handle.start_loops_after(|_| true, predecessor),
                     Some(migration) => {
-                        self.handle.start_loops_of(|controller| !migration.includes(controller));
+                        self.handle.start_loops_after(|controller| !migration.includes(controller), predecessor);
                         if let Err(error) = migration.compete().await {
                             return error.into();
                         }
@@ -242,6 +285,18 @@ impl Leader {
 /// # Upstream
 /// There the requests of running syncs are cancelled at once, also those that have been sent.
 const HANDOVER: Duration = Duration::from_millis(250);
+
+/// The part of the grace that is kept for the release of the lease.
+const RELEASE: Duration = Duration::from_secs(1);
+
+/// Waits until then for the outcome of each write, and returns how a lease is given up after that.
+async fn handover(handle: &ManagerHandle, until: Instant) -> GiveUp {
+    if timeout_at(until, handle.writes_settled()).await.is_ok() {
+        return GiveUp::Release(handle.cache_versions());
+    }
+    tracing::warn!("A write may still take effect, so that the lease is not released; it expires");
+    GiveUp::Expire
+}
 
 /// Stops the loops. If a successor is to lead, no write is sent after [`HANDOVER`], and writes that have been sent are
 /// waited for.

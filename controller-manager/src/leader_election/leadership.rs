@@ -1,5 +1,6 @@
 //! Leadership of this manager, as the keeper of a lease publishes it.
 
+use kcm_framework::Predecessor;
 use tokio::time::Instant;
 
 /// Leadership of this manager, and the name of the leader.
@@ -10,6 +11,8 @@ pub(crate) struct Leadership {
     /// The number of this term of leadership; `None` while this manager does not lead. Another manager may have led
     /// between two terms.
     pub(crate) term: Option<u64>,
+    /// The manager that led before this term.
+    pub(crate) predecessor: Predecessor,
     /// Time at which the last successful renewal was sent, while this manager leads.
     pub(crate) renewed_at: Option<Instant>,
     /// Until when this manager leads without another renewal, while it leads.

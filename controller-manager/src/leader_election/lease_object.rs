@@ -1,11 +1,13 @@
 //! The `Lease` object and the record in it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use kcm_framework::api::time::format_micros;
 use kcm_framework::api::{DecodeError, KnownView, Meta, ObjectKey, PartialObjectMeta, Resource, View};
-use serde::Deserialize;
+use kcm_framework::{CacheVersions, Predecessor};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::elector::{Lease, LeaseRecord};
@@ -33,7 +35,48 @@ struct Spec {
     lease_transitions: Option<i32>,
 }
 
+/// The annotation of a released lease: what its last holder hands over to the next.
+const HANDOVER: &str = "kube-controller-manager/handover";
+
+/// The value of [`HANDOVER`]. It is valid for one release: upstream's manager keeps annotations that it does not know, and
+/// may hold and release the lease after ours.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Handover {
+    lease_transitions: i32,
+    renew_time: String,
+    cache_versions: CacheVersions,
+}
+
 impl LeaseObject {
+    /// The manager that a process succeeds that takes the lease from this object.
+    pub(crate) fn predecessor(&self) -> Predecessor {
+        let text = self.json["metadata"]["annotations"][HANDOVER].as_str();
+        let handover = text.and_then(|text| serde_json::from_str::<Handover>(text).ok());
+        let is_of_this_release = |handover: &Handover| {
+            self.record.holder.is_empty()
+                && handover.lease_transitions == self.record.transitions
+                && self.json["spec"]["renewTime"] == *handover.renew_time
+        };
+        match handover.filter(is_of_this_release) {
+            Some(handover) => Predecessor::Released(Arc::new(handover.cache_versions)),
+            None => Predecessor::Unknown,
+        }
+    }
+
+    /// The body that frees the lease, and hands over to the next holder.
+    pub(crate) fn released(&self, record: &LeaseRecord, cache_versions: CacheVersions) -> Value {
+        let mut json = self.updated(record);
+        let handover = Handover {
+            lease_transitions: record.transitions,
+            renew_time: format_micros(record.renewed_at),
+            cache_versions,
+        };
+        let text = serde_json::to_string(&handover).expect("numbers and texts are JSON");
+        json["metadata"]["annotations"][HANDOVER] = Value::String(text);
+        json
+    }
+
     /// The record and the version of the lease.
     pub(crate) fn lease(&self) -> Lease {
         Lease { record: self.record.clone(), version: self.meta.resource_version.clone() }
@@ -52,6 +95,9 @@ impl LeaseObject {
     /// The body that updates the lease to `record`, based on the version of this object.
     pub(crate) fn updated(&self, record: &LeaseRecord) -> Value {
         let mut json = self.json.clone();
+        if let Some(Value::Object(annotations)) = json.pointer_mut("/metadata/annotations") {
+            annotations.remove(HANDOVER);
+        }
         if let (Value::Object(old), Value::Object(new)) = (&mut json["spec"], spec(record)) {
             // Upstream's update drops the fields that coordinated leader election has set.
             old.retain(|field, _| field != "preferredHolder" && field != "strategy");
@@ -127,6 +173,32 @@ mod tests {
                 "acquireTime": "2030-01-02T03:04:05.000006Z", "renewTime": "1970-01-01T00:00:00.000000Z",
             })
         );
+    }
+
+    #[test]
+    fn a_handover_is_valid_for_one_release() {
+        let held = json!({
+            "metadata": { "name": "l", "resourceVersion": "7", "annotations": { "a": "b" } },
+            "spec": { "holderIdentity": "first", "leaseDurationSeconds": 15, "leaseTransitions": 3 },
+        });
+        let of = |json: &Value| LeaseObject::decode(&json.to_string()).unwrap();
+        let versions: CacheVersions = serde_json::from_value(json!({ "pods": "7" })).unwrap();
+        let record = LeaseRecord { holder: String::new(), ..of(&held).lease().record };
+        let released = of(&held).released(&record, versions.clone());
+        assert_eq!(of(&released).predecessor(), Predecessor::Released(Arc::new(versions)));
+        assert_eq!(of(&held).predecessor(), Predecessor::Unknown);
+        for (path, value) in [
+            ("/spec/holderIdentity", json!("second")),
+            ("/spec/leaseTransitions", json!(4)),
+            ("/spec/renewTime", json!("2030-01-02T03:04:05.000006Z")),
+            ("/metadata/annotations/kube-controller-manager~1handover", json!("{}")),
+        ] {
+            let mut changed = released.clone();
+            *changed.pointer_mut(path).unwrap() = value;
+            assert_eq!(of(&changed).predecessor(), Predecessor::Unknown, "{path}");
+        }
+        let taken = of(&released).updated(&LeaseRecord { holder: "second".to_owned(), ..record });
+        assert_eq!(taken["metadata"]["annotations"], json!({ "a": "b" }), "its holder keeps none of it");
     }
 
     #[test]

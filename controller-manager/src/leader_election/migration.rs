@@ -21,7 +21,7 @@ use super::ended::Ended;
 use super::fences::{Fences, LeaseFence};
 use super::leadership::Leadership;
 use super::settings::{MigrationSettings, Policy};
-use super::thread::{LeaseThread, LeaseThreadError, Options};
+use super::thread::{Compete, GiveUp, LeaseThread, LeaseThreadError, Options};
 
 /// The lease of leader migration, before its manager runs.
 pub(super) struct MigrationLease {
@@ -47,12 +47,12 @@ impl MigrationLease {
         self,
         handle: &ManagerHandle,
         fences: &Fences,
-        config: kube::Config,
+        compete: Compete,
         policy: Policy,
     ) -> Migration {
         let leadership = self.options.leadership.subscribe();
         let (handle, fence) = (handle.clone(), fences.of_another_lease());
-        Migration { lease: self, handle, fence, config, policy, leadership, thread: None, term: None }
+        Migration { lease: self, handle, fence, compete, policy, leadership, thread: None, term: None }
     }
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Migration {
     lease: MigrationLease,
     handle: ManagerHandle,
     fence: LeaseFence,
-    config: kube::Config,
+    compete: Compete,
     policy: Policy,
     leadership: watch::Receiver<Leadership>,
     /// Present while this process competes for the lease.
@@ -81,15 +81,14 @@ impl Migration {
     /// # Errors
     /// If the thread of the lease cannot run.
     pub(super) async fn compete(&mut self) -> Result<(), LeaseThreadError> {
-        let (config, options) = (self.config.clone(), self.lease.options.clone());
-        self.thread = Some(LeaseThread::start(config, options, self.fence.clone()).await?);
+        self.thread = Some((self.compete)(self.lease.options.clone(), self.fence.clone()).await?);
         Ok(())
     }
 
     /// Gives the lease up. Called when no controller runs that migrates.
-    pub(super) async fn give_up(&mut self) {
+    pub(super) async fn give_up(&mut self, how: GiveUp) {
         if let Some(mut thread) = self.thread.take() {
-            thread.stop().await;
+            thread.stop(how).await;
         }
         self.term = None;
         self.fence.lift();
@@ -104,7 +103,10 @@ impl Migration {
     /// No change is lost.
     pub(super) async fn changed(&mut self) -> Result<(), Ended> {
         loop {
-            let term = self.leadership.borrow_and_update().term;
+            let (term, predecessor) = {
+                let leadership = self.leadership.borrow_and_update();
+                (leadership.term, leadership.predecessor.clone())
+            };
             if term == self.term {
                 // The sender lives as long as this value.
                 if self.leadership.changed().await.is_err() {
@@ -124,7 +126,7 @@ impl Migration {
             self.term = term;
             if term.is_some() {
                 tracing::info!("Starting the migrated controllers");
-                self.handle.start_loops_of(|controller| self.lease.controllers.contains(controller));
+                self.handle.start_loops_after(|controller| self.lease.controllers.contains(controller), predecessor);
             }
             return Ok(());
         }

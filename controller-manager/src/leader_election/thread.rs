@@ -3,11 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
+use kcm_framework::CacheVersions;
 use kcm_framework::api::{Fnv1a, ObjectKey};
 use kcm_framework::client::{ClientBuilder, ExecPluginMetrics, Limits, StackError, UserAgent, connect_with_metrics};
-use kcm_framework::clock::SystemClock;
+use kcm_framework::clock::{Clock, SystemClock};
 use kcm_framework::events::Broadcaster;
 use kcm_framework::informers::{Factory, FactoryOptions};
+use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -34,6 +37,32 @@ pub(crate) struct Options {
     pub(crate) plugins: ExecPluginMetrics,
     /// Sends changes of the leadership.
     pub(crate) leadership: watch::Sender<Leadership>,
+    /// Whether this process can act as soon as it leads.
+    pub(crate) ready: watch::Sender<bool>,
+}
+
+/// The way in which a lease is given up.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum GiveUp {
+    /// It expires, because a write may still take effect.
+    #[default]
+    Expire,
+    /// It is freed, and these versions are handed over to the successor.
+    Release(CacheVersions),
+}
+
+/// The request to give a lease up. Cheap to clone; all clones are one.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct StopLease {
+    requested: CancellationToken,
+    how: Arc<Mutex<GiveUp>>,
+}
+
+impl StopLease {
+    fn request(&self, how: GiveUp) {
+        *self.how.lock() = how;
+        self.requested.cancel();
+    }
 }
 
 /// The thread that keeps a lease, over a connection and with rate limits of its own.
@@ -41,7 +70,7 @@ pub(crate) struct Options {
 /// Neither a long reconcile nor a full queue of requests delays a renewal. The fence is opened and closed on this
 /// thread too.
 pub(crate) struct LeaseThread {
-    stop: CancellationToken,
+    stop: StopLease,
     /// `None` once the end has been received.
     ended: Option<oneshot::Receiver<()>>,
 }
@@ -60,19 +89,29 @@ pub(crate) enum LeaseThreadError {
     Ended,
 }
 
+/// Starts the thread that competes for the lease of these options, whose writes pass this fence.
+pub(crate) type Compete =
+    Arc<dyn Fn(Options, LeaseFence) -> BoxFuture<'static, Result<LeaseThread, LeaseThreadError>> + Send + Sync>;
+
 impl LeaseThread {
+    /// The handle of what keeps a lease until `stop`, and then drops the sender of `ended`.
+    pub(crate) const fn new(stop: StopLease, ended: oneshot::Receiver<()>) -> Self {
+        Self { stop, ended: Some(ended) }
+    }
+
+    /// Starts threads that connect with `config`.
+    pub(crate) fn with_config(config: kube::Config) -> Compete {
+        Arc::new(move |options, fence| Box::pin(Self::start(config.clone(), options, fence)))
+    }
+
     /// Starts the thread.
     ///
     /// # Errors
     /// If the thread cannot run.
-    pub(crate) async fn start(
-        config: kube::Config,
-        options: Options,
-        fence: LeaseFence,
-    ) -> Result<Self, LeaseThreadError> {
+    async fn start(config: kube::Config, options: Options, fence: LeaseFence) -> Result<Self, LeaseThreadError> {
         let (started, start) = oneshot::channel();
         let (end, ended) = oneshot::channel();
-        let stop = CancellationToken::new();
+        let stop = StopLease::default();
         let stopped = stop.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         std::thread::Builder::new().name("leader-election".to_owned()).spawn(move || {
@@ -83,7 +122,7 @@ impl LeaseThread {
             runtime.shutdown_timeout(Duration::ZERO);
         })?;
         start.await.map_err(|_| LeaseThreadError::Ended)??;
-        Ok(Self { stop, ended: Some(ended) })
+        Ok(Self::new(stop, ended))
     }
 
     /// Waits for the end of the thread, which does not end by itself unless it panics.
@@ -96,8 +135,8 @@ impl LeaseThread {
     }
 
     /// Gives the lease up, and returns when the thread has ended. Called when nothing writes under the lease any more.
-    pub(crate) async fn stop(&mut self) {
-        self.stop.cancel();
+    pub(crate) async fn stop(&mut self, how: GiveUp) {
+        self.stop.request(how);
         self.ended().await;
     }
 }
@@ -115,37 +154,58 @@ async fn keep(
     config: &kube::Config,
     options: Options,
     fence: &LeaseFence,
-    stop: &CancellationToken,
+    stop: &StopLease,
     started: oneshot::Sender<Result<(), LeaseThreadError>>,
 ) {
     let client = match connect_with_metrics(config, &options.plugins) {
         Ok(client) => client,
         Err(error) => return drop(started.send(Err(error.into()))),
     };
-    let Options { lease, identity, timing, limits, releases, metrics, plugins: _, leadership } = options;
+    // An error means that the caller was dropped, which cancels nothing: the process ends.
+    drop(started.send(Ok(())));
+    keep_through(client, Arc::new(SystemClock), options, fence, stop).await;
+}
+
+/// Keeps the lease through `client` until `stop`, and then gives it up.
+pub(crate) async fn keep_through(
+    client: kube::Client,
+    clock: Arc<dyn Clock>,
+    options: Options,
+    fence: &LeaseFence,
+    stop: &StopLease,
+) {
+    let Options { lease, identity, timing, limits, releases, metrics, plugins: _, leadership, ready } = options;
     // Random, as the identity is.
     let seed = Fnv1a::new().part(&identity).value();
-    let clock = Arc::new(SystemClock);
     let clients = ClientBuilder::new(client, UserAgent::default(), limits);
     let factory = Factory::new(FactoryOptions::new(clients.kube_client_for(IDENTITY), seed));
     let (informer, changes) = watch_lease(&factory, &lease);
     factory.start();
     let events = clients.client_for(ClientBuilder::MANAGER);
-    let (recorder, broadcaster) = Broadcaster::new(events, EVENT_SOURCE, clock.clone(), seed);
+    let (recorder, broadcaster) = Broadcaster::new(events, EVENT_SOURCE, Arc::clone(&clock), seed);
     let report = Report::new(lease.name(), &identity, metrics, recorder);
     let (mut tasks, end_of_events) = (JoinSet::new(), CancellationToken::new());
     tasks.spawn(broadcaster.run(end_of_events.clone(), FLUSH));
     let api = clients.client_for(IDENTITY);
-    let options = KeeperOptions { lease, timing, api, clock, seed, changes, leadership, fence: fence.clone(), report };
+    let options = KeeperOptions {
+        lease,
+        timing,
+        api,
+        clock,
+        seed,
+        changes,
+        leadership,
+        fence: fence.clone(),
+        report,
+        ready: ready.subscribe(),
+    };
     let mut keeper = Keeper::new(Elector::new(identity, timing), options);
-    // An error means that the caller was dropped, which cancels nothing: the process ends.
-    drop(started.send(Ok(())));
-    keeper.run(stop).await;
+    keeper.run(&stop.requested).await;
     fence.close();
-    if releases {
-        keeper.release().await;
-    } else {
-        keeper.stop_leading();
+    let how = std::mem::take(&mut *stop.how.lock());
+    match how {
+        GiveUp::Release(versions) if releases => keeper.release(&versions).await,
+        GiveUp::Release(_) | GiveUp::Expire => keeper.stop_leading(),
     }
     drop(keeper);
     end_of_events.cancel();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kcm_api::ObjectKey;
-use kcm_client::Fence;
+use kcm_client::{ClientBuilder, Fence, WriteRecord};
 use kcm_config::Effective;
 use kcm_informers::{Factory, InformerStatus};
 use parking_lot::Mutex;
@@ -17,6 +17,10 @@ use crate::live_settings::LiveSettings;
 use crate::metrics::Metrics;
 use crate::panics::{PanicLog, TaskPanics};
 use crate::supervise::{ControllerStatus, Controls, LoopState, Record};
+use crate::takeover::{CacheVersions, Predecessor};
+
+/// Period between two checks whether the caches have synced.
+const SYNC_PERIOD: Duration = Duration::from_millis(100);
 
 /// The handle of a manager: reads the state of its controllers, and changes the manager while it runs.
 ///
@@ -33,6 +37,7 @@ struct Inner {
     controls: Arc<Controls>,
     settings: LiveSettings,
     fence: Fence,
+    writes: WriteRecord,
     panics: PanicLog,
     /// The stage that the start has reached.
     stage: watch::Sender<Option<Stage>>,
@@ -45,7 +50,7 @@ impl ManagerHandle {
         registry: &Registry,
         controls: Controls,
         settings: LiveSettings,
-        fence: Fence,
+        clients: &ClientBuilder,
         metrics: &Arc<Metrics>,
     ) -> Self {
         let records: Vec<_> = registry.iter().map(|descriptor| Record::new(descriptor.name)).collect();
@@ -57,7 +62,8 @@ impl ManagerHandle {
             records,
             controls: Arc::new(controls),
             settings,
-            fence,
+            fence: clients.fence().clone(),
+            writes: clients.writes().clone(),
             panics: PanicLog::new(Arc::clone(metrics)),
             stage: watch::Sender::new(None),
             informers: Mutex::new(None),
@@ -194,6 +200,38 @@ impl ManagerHandle {
     /// As [`start_loops`](Self::start_loops), for the controllers for whose canonical names `includes` returns `true`.
     pub fn start_loops_of(&self, includes: impl Fn(&str) -> bool) {
         self.inner.controls.start_loops(includes);
+    }
+
+    /// As [`start_loops_of`](Self::start_loops_of), for a manager that takes over from `predecessor`: each loop begins when
+    /// the caches that it reads show everything that was written before this call.
+    ///
+    /// A cache that has reached the version that the predecessor handed over does. Others prove it by two watches that end
+    /// within three seconds, or are listed again after five.
+    pub fn start_loops_after(&self, includes: impl Fn(&str) -> bool, predecessor: Predecessor) {
+        self.inner.controls.start_loops_after(includes, predecessor);
+    }
+
+    /// The versions that the caches of a successor must reach. Call it when no write is under way: after
+    /// [`stop_loops`](Self::stop_loops) and [`writes_settled`](Self::writes_settled).
+    #[must_use]
+    pub fn cache_versions(&self) -> CacheVersions {
+        let informers = self.inner.informers.lock().clone();
+        let caches = informers.map(|informers| informers.all_caches()).unwrap_or_default();
+        let takeovers = self.inner.controls.takeovers().borrow().clone();
+        CacheVersions::collect(&caches, &self.inner.writes, &takeovers)
+    }
+
+    /// Waits until the outcome of each write of the manager is known, or the write can no longer take effect.
+    pub async fn writes_settled(&self) {
+        self.inner.writes.settled().await;
+    }
+
+    /// Waits until the caches of all controllers have synced. Kinds that the API server does not serve are not waited for.
+    pub async fn caches_synced(&self) {
+        self.reaches(Stage::Informers).await;
+        while !self.inner.informers.lock().as_ref().is_some_and(Factory::have_synced) {
+            tokio::time::sleep(SYNC_PERIOD).await;
+        }
     }
 
     /// The fence that all writes of the manager pass.

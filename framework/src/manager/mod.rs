@@ -31,9 +31,10 @@ use crate::discovery::{Discovery, Refresher};
 use crate::events::Recorders;
 use crate::explain::Journal;
 use crate::first_failure::{ControllerFailure, FirstFailure};
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, TakeoverMetrics};
 use crate::reconcile::NameGenerator;
 use crate::supervise::{ControllerState, Controls, Supervisor, Turns, jittered};
+use crate::takeover::prove_takeovers;
 
 /// Starts controllers, keeps them running and stops them. Made by [`Manager::builder`].
 #[must_use = "a manager does nothing until `run`"]
@@ -216,6 +217,15 @@ impl Manager {
             }
         });
 
+        let (informers, takeovers) = (shared.informers.clone(), handle.controls().takeovers());
+        let metrics = shared.metrics.register(TakeoverMetrics::register);
+        stages.spawn(Stage::Informers, "takeovers", move |cancel| {
+            let (informers, takeovers, metrics) = (informers.clone(), takeovers.clone(), metrics.clone());
+            async move {
+                cancel.run_until_cancelled(prove_takeovers(&informers, takeovers, &metrics)).await;
+            }
+        });
+
         enter(stages, Stage::Lease);
         enter(stages, Stage::Loops);
         shared.informers_started.cancel();
@@ -273,6 +283,7 @@ impl Manager {
             connection: self.clients.connection().clone(),
             metrics: self.metrics.informers(),
             needs: needs.clone(),
+            moments: self.handle.controls().moments().clone(),
             ..FactoryOptions::new(self.clients.informer_client(), rng.u64(..))
         });
         self.handle.started(informers.clone());

@@ -11,6 +11,7 @@ mod health;
 mod informers;
 mod queues;
 mod requests;
+mod takeovers;
 mod version;
 
 use std::any::{Any, TypeId};
@@ -39,6 +40,7 @@ use informers::InformerMetrics;
 pub use prometheus_client::metrics::{counter::Counter, gauge::Gauge, histogram::Histogram};
 use queues::QueueMetrics;
 use requests::RequestMetrics;
+pub(crate) use takeovers::TakeoverMetrics;
 
 /// All metrics of one manager; no globals, so that two managers in one process do not mix theirs.
 pub struct Metrics {

@@ -1,11 +1,15 @@
 //! The requests of operators to all controllers while the manager runs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
+use kcm_informers::{Moment, Moments};
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use crate::controller::{ControllerDescriptor, Selection};
+use crate::takeover::{Predecessor, Takeover};
 
 /// The controls of a manager, which supervisors follow.
 pub(crate) struct Controls {
@@ -18,6 +22,9 @@ pub(crate) struct Controls {
     active: watch::Sender<BTreeSet<&'static str>>,
     /// Time for which running reconciles may finish when a controller stops by itself.
     grace: Duration,
+    moments: Moments,
+    /// The last takeover of each controller that has one.
+    takeovers: watch::Sender<Vec<Arc<Takeover>>>,
 }
 
 /// A controller that runs its loops, until it is dropped.
@@ -29,7 +36,15 @@ pub(super) struct Active<'a> {
 impl Controls {
     pub(crate) fn new(names: Vec<&'static str>, selection: Selection, grace: Duration) -> Self {
         let selection = watch::Sender::new(selection);
-        Self { names, selection, stopped: watch::Sender::default(), active: watch::Sender::default(), grace }
+        Self {
+            names,
+            selection,
+            stopped: watch::Sender::default(),
+            active: watch::Sender::default(),
+            grace,
+            moments: Moments::default(),
+            takeovers: watch::Sender::default(),
+        }
     }
 
     pub(crate) const fn grace(&self) -> Duration {
@@ -40,6 +55,43 @@ impl Controls {
         self.selection.send_replace(selection);
     }
 
+    /// The moments of the manager.
+    pub(crate) const fn moments(&self) -> &Moments {
+        &self.moments
+    }
+
+    /// The last takeover of each controller that has one.
+    pub(crate) fn takeovers(&self) -> watch::Receiver<Vec<Arc<Takeover>>> {
+        self.takeovers.subscribe()
+    }
+
+    /// The moment from which the caches of a controller must be current, if it takes over.
+    pub(super) fn since(&self, controller: &str) -> Option<Moment> {
+        let takeovers = self.takeovers.borrow();
+        takeovers.iter().find(|takeover| takeover.controllers.contains(&controller)).map(|takeover| takeover.since)
+    }
+
+    /// Starts the loops of the controllers that `includes` names, each when its caches show all writes of `predecessor`.
+    pub(crate) fn start_loops_after(&self, includes: impl Fn(&str) -> bool, predecessor: Predecessor) {
+        let takeover = Takeover {
+            since: self.moments.next(),
+            predecessor,
+            controllers: self.names.iter().copied().filter(|controller| includes(controller)).collect(),
+            ended: CancellationToken::new(),
+        };
+        self.takeovers.send_modify(|takeovers| {
+            takeovers.retain(|earlier| {
+                let is_of_others = !earlier.controllers.iter().any(|controller| includes(controller));
+                if !is_of_others {
+                    earlier.ended.cancel();
+                }
+                is_of_others
+            });
+            takeovers.push(Arc::new(takeover));
+        });
+        self.start_loops(includes);
+    }
+
     /// Starts the loops of the controllers that `includes` names.
     pub(crate) fn start_loops(&self, includes: impl Fn(&str) -> bool) {
         self.stopped.send_modify(|stopped| stopped.retain(|controller, _| !includes(controller)));
@@ -47,6 +99,11 @@ impl Controls {
 
     /// Asks the loops of the controllers that `includes` names to stop, and waits until they have.
     pub(crate) async fn stop_loops(&self, includes: impl Fn(&str) -> bool, grace: Duration) {
+        for takeover in &*self.takeovers.borrow() {
+            if takeover.controllers.iter().all(|controller| includes(controller)) {
+                takeover.ended.cancel();
+            }
+        }
         let named = self.names.iter().copied().filter(|controller| includes(controller));
         self.stopped.send_modify(|stopped| stopped.extend(named.map(|controller| (controller, grace))));
         wait(&self.active, |active| !active.iter().any(|controller| includes(controller))).await;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::join_all;
+use kcm_informers::Moment;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -15,21 +16,27 @@ use super::status::LoopState;
 use crate::control_loop::Loop;
 use crate::controller::ControllerContext;
 
-/// Runs the loop until `cancel`, or until it has nothing more to do. `at` is its place in the record.
+/// Runs the loop until `cancel`, or until it has nothing more to do. `at` is its place in the record. After a takeover,
+/// its caches must be current `since` then.
 pub(super) async fn keep_running(
     context: &ControllerContext,
     record: &Record,
-    at: usize,
-    one: &Loop,
+    (at, one): (usize, &Loop),
+    since: Option<Moment>,
     cancel: CancellationToken,
 ) {
     let controller = context.controller();
     let _stopped = StoppedOnDrop { record, at };
     if !one.reads.is_empty() {
-        record.loop_enters(at, LoopState::WaitingForCaches);
+        record.loop_waits(at, since);
         tracing::info!(controller, r#loop = one.name, "Waiting for caches to sync");
-        let synced = join_all(one.reads.iter().map(|cache| Arc::clone(cache).wait_synced()));
-        if cancel.run_until_cancelled(synced).await.is_none() {
+        let ready = join_all(one.reads.iter().map(|cache| async move {
+            Arc::clone(cache).wait_synced().await;
+            if let Some(since) = since {
+                cache.wait_current(since).await;
+            }
+        }));
+        if cancel.run_until_cancelled(ready).await.is_none() {
             return;
         }
         tracing::info!(controller, r#loop = one.name, "Caches are synced");

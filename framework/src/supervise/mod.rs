@@ -26,6 +26,8 @@
 //!   metrics and the handle of the manager show the key and for how long.
 //! - *An `InitFunc` that fails is tried again while its siblings run*, with back-off. A panic is a failure.
 //! - *A loop that dies is started again with back-off, and its siblings go on.*
+//! - *No loop begins before each cache that it reads shows every write of the predecessor* if the manager
+//!   [takes over](crate::ManagerHandle::start_loops_after).
 //! - *A failure of a controller ends the manager where the host wants that*, instead of being tried again.
 
 mod controls;
@@ -218,12 +220,14 @@ impl Supervisor {
                 () = may_run => {}
             }
             let _active = self.controls.active(controller);
+            let since = self.controls.since(controller);
             self.record.enter(ControllerState::Running);
             tracing::info!(controller, "Started controller");
             let session = life.child_token();
             let mut running = pin!(async {
                 let loops = loops.iter().enumerate();
-                let loops = loops.map(|(at, one)| keep_running(context, &self.record, at, one, session.clone()));
+                let loops =
+                    loops.map(|(at, one)| keep_running(context, &self.record, (at, one), since, session.clone()));
                 join_all(loops).await;
                 // A controller whose tasks have ended keeps its event handlers until it is stopped.
                 session.cancelled().await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kcm_client::error_chain;
-use kcm_informers::Cache;
+use kcm_informers::{Cache, Moment};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -42,6 +42,8 @@ struct Failures {
 struct LoopRecord {
     name: &'static str,
     reads: Vec<Arc<dyn Cache>>,
+    /// The moment from which the caches must be current.
+    current_since: Option<Moment>,
     state: Since<LoopState>,
     failures: Failures,
     inspect: Option<Arc<dyn Inspect>>,
@@ -104,6 +106,7 @@ impl Record {
         let loops = running.all.iter().map(|one| LoopRecord {
             name: one.name,
             reads: one.reads.clone(),
+            current_since: None,
             state: Since::now(LoopState::Stopped),
             failures: Failures::default(),
             inspect: one.inspect.clone(),
@@ -120,6 +123,14 @@ impl Record {
         };
         // Dropped without the lock, as the values are the controller's.
         drop(forgotten);
+    }
+
+    /// Notes a loop that waits until its caches have synced, and are current since then.
+    pub(super) fn loop_waits(&self, index: usize, since: Option<Moment>) {
+        if let Some(one) = self.noted.lock().loops.get_mut(index) {
+            one.current_since = since;
+            one.state.enter(LoopState::WaitingForCaches);
+        }
     }
 
     pub(super) fn loop_enters(&self, index: usize, state: LoopState) {
@@ -207,7 +218,10 @@ impl Noted {
 
 impl LoopRecord {
     fn status(&self) -> LoopStatus {
-        let unsynced = self.reads.iter().filter(|cache| !cache.has_synced()).map(|cache| cache.resource().clone());
+        let is_ready = |cache: &Arc<dyn Cache>| {
+            cache.has_synced() && self.current_since.is_none_or(|since| cache.is_current(since))
+        };
+        let unsynced = self.reads.iter().filter(|cache| !is_ready(cache)).map(|cache| cache.resource().clone());
         LoopStatus {
             name: self.name,
             state: self.state.state,

@@ -58,7 +58,7 @@ pub struct ControllerStatus {
 pub enum LoopState {
     /// It does not run: its controller has only been initialized, or the manager's loops are stopped.
     Stopped,
-    /// It waits for its caches to sync.
+    /// It waits for its caches to sync, and after a takeover until they show all writes of the last leader.
     WaitingForCaches,
     /// The loop is running now.
     Running,
@@ -82,7 +82,7 @@ pub struct LoopStatus {
     pub failures: u64,
     /// The last of these errors, kept after recovery.
     pub last_error: Option<String>,
-    /// The resources whose caches it reads and that have not synced.
+    /// The resources whose caches it reads and that have not synced, or may lack writes of the last leader.
     pub unsynced: Vec<Resource>,
     /// The key with which it makes no progress, and for how long; absent while it makes progress or has no keys.
     pub stall: Option<Stall>,

@@ -1,17 +1,19 @@
 //! Managers that take turns on a lease of an API server in this process, with paused time.
 
 mod elector;
+#[cfg(feature = "builtin")]
+mod handovers;
 mod simulation;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use kcm_framework::Metrics;
 use kcm_framework::api::ObjectKey;
 use kcm_framework::client::{ClientBuilder, Fence, Limits, UserAgent};
 use kcm_framework::clock::SimulatedClock;
 use kcm_framework::events::Broadcaster;
 use kcm_framework::informers::{Factory, FactoryOptions};
+use kcm_framework::{CacheVersions, Metrics, Predecessor};
 use kcm_sandbox_apiserver::{EVENTS, Fault, LEASES, Sandbox, SandboxOptions, Verb};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -43,6 +45,11 @@ fn lease() -> ObjectKey {
 }
 
 fn participant(sandbox: &Sandbox, identity: &str, seed: u64) -> Participant {
+    participant_when(sandbox, identity, seed, watch::Sender::new(true).subscribe())
+}
+
+/// A process that can act from `ready` on.
+fn participant_when(sandbox: &Sandbox, identity: &str, seed: u64, ready: watch::Receiver<bool>) -> Participant {
     let clients =
         ClientBuilder::new(sandbox.client(), UserAgent::new("kube-controller-manager", "v0", ""), Limits::UNLIMITED);
     let factory = Factory::new(FactoryOptions::new(clients.kube_client_for("leader-election"), seed));
@@ -67,6 +74,7 @@ fn participant(sandbox: &Sandbox, identity: &str, seed: u64) -> Participant {
         leadership: sender,
         fence: of_lease,
         report,
+        ready,
     };
     let mut keeper = Keeper::new(Elector::new(identity, TIMING), options);
     let stop = CancellationToken::new();
@@ -77,7 +85,7 @@ fn participant(sandbox: &Sandbox, identity: &str, seed: u64) -> Participant {
         let events = broadcaster.run(end_of_events.clone(), Duration::from_secs(1));
         let keeping = async {
             keeper.run(&stopped).await;
-            keeper.release().await;
+            keeper.release(&CacheVersions::default()).await;
             end_of_events.cancel();
         };
         tokio::join!(keeping, events);
@@ -165,6 +173,61 @@ async fn one_request_releases_the_lease_and_one_takes_it() {
     let mut second = participant(&sandbox, "second", 2);
     assert_eq!(handover(&sandbox, &mut first, &mut second).await, ["PUT", "PUT"]);
     assert_eq!(record(&sandbox)["holderIdentity"], "second");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_candidate_that_cannot_act_leaves_the_lease_to_others_for_thirty_seconds() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let mut first = participant(&sandbox, "first", 1);
+    first.leads().await;
+    let ready = watch::Sender::new(false);
+    let mut cold = participant_when(&sandbox, "cold", 2, ready.subscribe());
+    let mut warm = participant(&sandbox, "warm", 3);
+    sleep(Duration::from_secs(30)).await;
+    first.stop.cancel();
+    drop(first.task.join_next().await);
+    warm.leads().await;
+    warm.stop.cancel();
+    drop(warm.task.join_next().await);
+    let free = Instant::now();
+    cold.leads().await;
+    let waited = free.elapsed();
+    assert!((Duration::from_secs(30)..Duration::from_secs(35)).contains(&waited), "nobody else leads: {waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_candidate_competes_as_soon_as_it_can_act_and_a_leader_goes_on_when_it_cannot() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let ready = watch::Sender::new(false);
+    let mut first = participant_when(&sandbox, "first", 1, ready.subscribe());
+    sleep(Duration::from_secs(10)).await;
+    assert!(sandbox.get(&LEASES, &lease()).is_none());
+    ready.send_replace(true);
+    let since = Instant::now();
+    first.leads().await;
+    assert!(since.elapsed() < Duration::from_millis(200), "it took {:?}", since.elapsed());
+    ready.send_replace(false);
+    let lost = first.leadership.wait_for(|leadership| leadership.leads_until.is_none());
+    assert!(timeout(Duration::from_mins(2), lost).await.is_err(), "it must go on leading");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_tells_the_next_leader_what_the_last_has_written() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let mut first = participant(&sandbox, "first", 1);
+    first.leads().await;
+    assert_eq!(first.leadership.borrow().predecessor, Predecessor::Unknown, "there was no lease");
+    let mut second = participant(&sandbox, "second", 2);
+    sleep(Duration::from_secs(30)).await;
+    first.stop.cancel();
+    drop(first.task.join_next().await);
+    second.leads().await;
+    assert_eq!(second.leadership.borrow().predecessor, Predecessor::Released(Arc::default()));
+    let mut third = participant(&sandbox, "third", 3);
+    sleep(Duration::from_secs(30)).await;
+    second.task.shutdown().await;
+    third.leads().await;
+    assert_eq!(third.leadership.borrow().predecessor, Predecessor::Unknown, "the lease has expired");
 }
 
 #[tokio::test(start_paused = true)]

@@ -20,6 +20,18 @@ use crate::service::shared::{Shared, State};
 /// `defaultBookmarkFrequency` of the cacher
 const BOOKMARK_PERIOD: Duration = Duration::from_mins(1);
 
+/// How long before the end of a watch its last bookmark is sent.
+///
+/// # Upstream
+/// `nextBookmarkTime` of `cache_watcher.go`
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
+
+/// Returns the time of the next bookmark, if one is sent before the watch ends.
+fn next_bookmark(now: Instant, deadline: Instant) -> Option<Instant> {
+    let last = deadline.checked_sub(LAST_BOOKMARK)?;
+    Some(last.min(now + BOOKMARK_PERIOD)).filter(|next| *next > now)
+}
+
 pub(crate) struct WatchStream {
     shared: Arc<Shared>,
     watch: Watch,
@@ -27,7 +39,7 @@ pub(crate) struct WatchStream {
     /// Sequence number at opening, compared with the numbers of faults.
     since: u64,
     deadline: Instant,
-    next_bookmark: Instant,
+    next_bookmark: Option<Instant>,
     bookmarked: u64,
     /// Number of further events before the stream ends.
     cut_after: Option<(usize, Cut)>,
@@ -52,7 +64,7 @@ impl WatchStream {
             notifier,
             since,
             deadline: now + timeout,
-            next_bookmark: now + BOOKMARK_PERIOD,
+            next_bookmark: next_bookmark(now, now + timeout),
             bookmarked: faults.bookmarked(),
             cut_after: faults.cut_next.take(),
             broken: false,
@@ -154,13 +166,13 @@ impl WatchStream {
             return Step::Wait(Some(self.deadline));
         }
         let ordered = faults.bookmarked() > self.bookmarked;
-        if ordered || now >= self.next_bookmark {
+        if ordered || self.next_bookmark.is_some_and(|next| now >= next) {
             self.bookmarked = faults.bookmarked();
-            self.next_bookmark = now + BOOKMARK_PERIOD;
+            self.next_bookmark = next_bookmark(now, self.deadline);
             let bookmark = self.watch.bookmark();
             return self.send(bookmark);
         }
-        Step::Wait(Some(self.deadline.min(self.next_bookmark)))
+        Step::Wait(Some(self.next_bookmark.map_or(self.deadline, |next| next.min(self.deadline))))
     }
 
     fn send(&mut self, event: WatchEvent) -> Step {

@@ -213,6 +213,23 @@ async fn bookmarks_come_every_minute_and_on_demand() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_last_bookmark_comes_two_seconds_before_the_end() {
+    let sandbox = with_pods(&[]).await;
+    let path = format!("{PODS_PATH}?watch=1&allowWatchBookmarks=true&resourceVersion={}", sandbox.version());
+    let mut watching = watch(&sandbox, &format!("{path}&timeoutSeconds=3")).await;
+    let mut short = watch(&sandbox, &format!("{path}&timeoutSeconds=2")).await;
+    done(&sandbox, &post(SETS, &replica_set("web"))).await;
+    let wait = Duration::from_millis(999);
+    assert!(tokio::time::timeout(wait, watching.next()).await.is_err());
+    tokio::time::advance(Duration::from_millis(1)).await;
+    let bookmark = watching.next().await.expect("the stream goes on").expect("nothing breaks");
+    assert_eq!(bookmark["object"]["metadata"]["resourceVersion"], json!(sandbox.version().to_string()));
+    tokio::time::advance(Duration::from_secs(2)).await;
+    assert_eq!(watching.brief().await, "end");
+    assert_eq!(short.brief().await, "end", "it ends too early for a bookmark");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_watch_ends_after_its_timeout() {
     let sandbox = with_pods(&[]).await;
     let mut watching = watch(&sandbox, &format!("{PODS_PATH}?watch=1&timeoutSeconds=5")).await;

@@ -1,0 +1,111 @@
+//! Carries a proof out: reads the floor, watches, and has the objects listed again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use kcm_api::ResourceVersion;
+use kube::Client;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use super::floor::read_floor;
+use super::proof::{Evidence, HandedOver, Proof, Step};
+use super::second_watch::{SecondWatch, Shown};
+use super::{Currency, Moment};
+use crate::cache::Cache;
+use crate::connection::Connection;
+
+/// Pause before a request of a proof that has failed or ended is sent again.
+pub(super) const PAUSE: Duration = Duration::from_millis(250);
+
+/// Proves that `cache` holds everything that was written before `since`, once it has synced, and returns when it does.
+/// `None` if its informer stops.
+pub(crate) async fn prove(
+    client: &Client,
+    connection: &Connection,
+    (cache, currency): (&Arc<dyn Cache>, &Currency),
+    versions: watch::Receiver<ResourceVersion>,
+    since: (Moment, HandedOver),
+) -> Option<Evidence> {
+    let proving = async {
+        Arc::clone(cache).wait_synced().await;
+        prove_synced(client, connection, (cache, currency), versions, since).await
+    };
+    tokio::select! {
+        evidence = proving => Some(evidence),
+        () = currency.stopped() => None,
+    }
+}
+
+async fn prove_synced(
+    client: &Client,
+    connection: &Connection,
+    (cache, currency): (&Arc<dyn Cache>, &Currency),
+    mut versions: watch::Receiver<ResourceVersion>,
+    (since, handed_over): (Moment, HandedOver),
+) -> Evidence {
+    let mut as_of = currency.as_of();
+    if *as_of.borrow() >= since {
+        return Evidence::Listed;
+    }
+    let (resource, list_options) = (cache.resource(), cache.list_options());
+    let started = Instant::now();
+    let mut proof = Proof::new(handed_over, versions.borrow_and_update().clone(), Duration::ZERO);
+    let mut second: Option<SecondWatch> = None;
+    let mut open_at = Duration::ZERO;
+    let mut floor = std::pin::pin!(read_floor(client, resource, list_options).fuse());
+    let mut wants_floor = false;
+    let mut is_relisted = false;
+    loop {
+        let now = started.elapsed();
+        let until = match proof.next(now) {
+            Step::Current(evidence) => {
+                currency.is_proven(since);
+                return evidence;
+            }
+            Step::Wait(until) => until,
+            Step::Watch(from, until) => {
+                wants_floor = true;
+                if second.is_none() && now >= open_at {
+                    second = Some(SecondWatch::open(client, resource, list_options, &from));
+                }
+                if second.is_none() { until.min(open_at) } else { until }
+            }
+            Step::Relist => {
+                // In an outage no cache can be current, and its informer resumes after it.
+                connection.reachable().await;
+                tracing::info!(%resource, %list_options, "Cache is not proven to be current in time; listing again");
+                currency.relist.notify_one();
+                is_relisted = true;
+                continue;
+            }
+        };
+        let shown = async {
+            match &mut second {
+                Some(second) => second.next().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            // The sender lives as long as the cache.
+            () = async { drop(as_of.wait_for(|as_of| *as_of >= since).await) } => {
+                return if is_relisted { Evidence::Relisted } else { Evidence::Listed };
+            }
+            Ok(()) = versions.changed() => proof.cache_reached(versions.borrow_and_update().clone()),
+            version = &mut floor, if wants_floor => proof.floor_read(version),
+            shown = shown => match shown {
+                Shown::Event(version) => proof.saw_event(version),
+                Shown::Bookmark { version, .. } => proof.saw_bookmark(version),
+                Shown::Ended { is_expired } => {
+                    second = None;
+                    open_at = started.elapsed() + PAUSE;
+                    if is_expired {
+                        proof.expired(started.elapsed());
+                    }
+                }
+            },
+            () = sleep_until(started + until) => {}
+        }
+    }
+}
