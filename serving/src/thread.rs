@@ -8,7 +8,7 @@ use kcm_framework::clock::Clock;
 use rustix::net::sockopt;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::access::{LookupError, Setup, SetupError, Trust};
@@ -29,6 +29,9 @@ pub(super) const MOST_CONNECTIONS: usize = 256;
 ///
 /// Comparing their content needs no watch on folders, and notices every way of replacing a file.
 const RELOAD: Duration = Duration::from_secs(5);
+
+/// Interval at which bodies are looked at that clients may have stopped reading.
+const SWEEP: Duration = Duration::from_secs(5);
 
 /// Time for which requests may finish when the port is closed.
 const GRACE: Duration = Duration::from_secs(1);
@@ -156,6 +159,7 @@ impl Bound {
             result = follower.run(&stop, || ask_clients(&tls, &trust)) => result.map_err(ServingError::from),
             () = reload(&tls, &trust) => Ok(()),
             () = sample(feed.as_deref()) => Ok(()),
+            () = drop_stalled(&shared.answers) => Ok(()),
             () = accept(&listener, &shared, &mut connections) => Ok(()),
         };
         drop(listener);
@@ -238,6 +242,14 @@ async fn sample(feed: Option<&Feed>) {
     }
 }
 
+/// Drops the bodies that clients have stopped reading, for ever.
+async fn drop_stalled(answers: &Answers) {
+    loop {
+        sleep(SWEEP).await;
+        answers.drop_stalled(Instant::now());
+    }
+}
+
 /// Accepts connections, for ever.
 async fn accept(listener: &tokio::net::TcpListener, shared: &Arc<Shared>, connections: &mut JoinSet<()>) {
     let limit = ConnectionLimit::new(MOST_CONNECTIONS);
@@ -251,11 +263,11 @@ async fn accept(listener: &tokio::net::TcpListener, shared: &Arc<Shared>, connec
             }
         }
         match accepted {
-            Ok((stream, _)) => {
+            Ok((stream, client)) => {
                 // If the kernel refuses, only dead clients stay longer.
                 let _kept = sockopt::set_socket_keepalive(&stream, true);
                 let _kept = sockopt::set_tcp_keepidle(&stream, KEEP_ALIVE);
-                connections.spawn(serve(stream, limit.enter(), Arc::clone(shared)));
+                connections.spawn(serve(stream, limit.enter(client.ip(), Instant::now()), Arc::clone(shared)));
             }
             Err(error) => {
                 tracing::debug!(%error, "Cannot accept a connection");

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use http::{Request, Response};
+use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use kcm_framework::client::{ClientBuilder, Limits, UserAgent};
 use kcm_framework::clock::SimulatedClock;
@@ -147,6 +148,10 @@ impl World {
     }
 
     async fn get(&self, path: &str, credential: &str) -> u16 {
+        self.answer(path, credential).await.status().as_u16()
+    }
+
+    async fn answer(&self, path: &str, credential: &str) -> Response<Body> {
         let (certificate, headers) = self.credential(credential);
         let mut request = Request::get(path);
         for (name, value) in headers {
@@ -154,8 +159,9 @@ impl World {
         }
         let request = request.body(Body::empty()).expect("it is a request");
         let peer = Peer { certificates: certificate.into_iter().collect() };
-        let place = Arc::new(ConnectionLimit::new(1).enter());
-        self.answers.answer(request, &peer, &place).await.response.status().as_u16()
+        let place = Arc::new(ConnectionLimit::new(1).enter([10, 0, 0, 1].into(), Instant::now()));
+        let in_place = place.admit(0).expect("it is the first");
+        self.answers.answer(request, &peer, in_place).await.response
     }
 
     fn scrape(&self) -> String {
@@ -232,6 +238,43 @@ async fn a_probe_is_answered_while_too_many_requests_wait() {
     assert_eq!((count(403), count(503)), (1024, 76));
     assert_eq!(probe, (200, 503));
     assert_eq!(world.get("/metrics", "token-of-nobody").await, 403);
+}
+
+/// Forty responses that their user does not read.
+#[tokio::test(start_paused = true)]
+async fn a_user_that_reads_nothing_keeps_no_other_user_out() {
+    let world = World::new();
+    let world = &world;
+    let unread = futures::future::join_all((0..40).map(|_| world.answer("/metrics", "token-of-reader"))).await;
+    let count = |code: u16| unread.iter().filter(|response| response.status() == code).count();
+    assert_eq!((count(200), count(503)), (24, 16));
+    let begun = Instant::now();
+    assert_eq!(world.get("/metrics", "certificate-of-masters").await, 200);
+    assert_eq!((begun.elapsed(), world.get("/metrics", "token-of-reader").await), (Duration::ZERO, 503));
+    advance(Duration::from_secs(30)).await;
+    world.answers.drop_stalled(Instant::now());
+    assert_eq!(world.get("/metrics", "token-of-reader").await, 200);
+}
+
+/// Refusals that their client does not read.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_reads_nothing_gets_status_codes_only() {
+    let world = World::new();
+    let mut unread = Vec::new();
+    let mut whole = 0;
+    for _ in 0..100 {
+        let response = world.answer("/metrics", "none").await;
+        assert_eq!(response.status(), 403);
+        whole += usize::from(!response.body().is_end_stream());
+        unread.push(response);
+    }
+    assert_eq!(whole, 64);
+    let probe = world.answer("/healthz", "none").await;
+    assert_eq!(probe.into_body().collect().await.expect("it is memory").to_bytes(), "ok");
+    let of_user = world.answer("/metrics", "token-of-nobody").await;
+    assert!(!of_user.body().is_end_stream(), "users have permits of their own");
+    drop(unread);
+    assert!(!world.answer("/metrics", "none").await.body().is_end_stream());
 }
 
 /// Two users of one token at once, one later, one with a wrong token, and a certificate.
