@@ -20,7 +20,8 @@ use super::cut::{MOST_REASON, MOST_REPEATED, cut};
 use super::held_body::HeldBodies;
 use super::percent::percent_decoded;
 use super::response_limits::{ResponseLimits, ResponsePermit};
-use super::routes::{text, typed};
+use super::revocation::AllowedRequest;
+use super::routes::{EVENTS, text, typed};
 
 /// Largest number of requests that wait for a review or a response at a time. Further requests are refused. Each holds
 /// its headers.
@@ -33,7 +34,7 @@ const TINY: u64 = 64;
 
 /// Authorizes requests and routes them.
 pub(super) struct Answers {
-    access: Access,
+    access: Arc<Access>,
     router: Router,
     requests: Semaphore,
     limits: ResponseLimits,
@@ -67,7 +68,7 @@ impl Made {
 }
 
 impl Answers {
-    pub(super) fn new(access: Access, router: Router) -> Self {
+    pub(super) fn new(access: Arc<Access>, router: Router) -> Self {
         let (limits, bodies) = (ResponseLimits::new(), Arc::default());
         Self { access, router, requests: Semaphore::new(MOST_REQUESTS), limits, bodies }
     }
@@ -78,7 +79,12 @@ impl Answers {
     }
 
     /// Answers a request of `peer`.
-    pub(super) async fn answer(&self, request: Request<Body>, peer: &Peer, mut in_place: RequestInPlace) -> Answered {
+    pub(super) async fn answer(
+        &self,
+        request: Request<Body>,
+        peer: &Arc<Peer>,
+        mut in_place: RequestInPlace,
+    ) -> Answered {
         let is_head = request.method() == Method::HEAD;
         let (parts, body) = request.into_parts();
         let Made { response, permit, is_anonymous } = self.made(parts, body, peer, &mut in_place).await;
@@ -109,7 +115,7 @@ impl Answers {
         Answered { response, is_anonymous }
     }
 
-    async fn made(&self, parts: Parts, body: Body, peer: &Peer, in_place: &mut RequestInPlace) -> Made {
+    async fn made(&self, parts: Parts, body: Body, peer: &Arc<Peer>, in_place: &mut RequestInPlace) -> Made {
         let Some(path) = percent_decoded(parts.uri.path()) else {
             return Made::small(text(StatusCode::BAD_REQUEST, "400 Bad Request: the path is malformed\n"), true);
         };
@@ -145,7 +151,15 @@ impl Answers {
         let Some(permit) = self.limits.wait(&user.name).await else {
             return Made::small(busy("responses"), is_anonymous);
         };
-        let response = self.routed(parts, body).await;
+        let endless = (parts.uri.path() == EVENTS).then(|| AllowedRequest {
+            access: Arc::clone(&self.access),
+            parts: parts.clone(),
+            peer: Arc::clone(peer),
+        });
+        let mut response = self.routed(parts, body).await;
+        if let Some(request) = endless {
+            response = response.map(|body| request.limit(body));
+        }
         Made { response, permit: Some(permit), is_anonymous }
     }
 

@@ -36,6 +36,7 @@ mod options;
 mod percent;
 mod profiler;
 mod response_limits;
+mod revocation;
 mod routes;
 mod state;
 mod thread;

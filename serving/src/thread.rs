@@ -145,7 +145,7 @@ impl Bound {
         let feed = options.has_page.then(|| Feed::new(Arc::clone(&state), stop.clone()));
         let shared = Arc::new(Shared {
             tls: Arc::clone(&tls),
-            answers: Answers::new(access, router(&state, feed.as_ref())),
+            answers: Answers::new(Arc::new(access), router(&state, feed.as_ref())),
             streams: options.http2_streams.unwrap_or(1),
             stop: stop.clone(),
         });
