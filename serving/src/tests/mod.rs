@@ -2,9 +2,9 @@
 
 pub(crate) mod any_certificate;
 pub(crate) mod authority;
+mod certificates;
 mod client;
 mod hostile;
-
 mod metrics_and_debug;
 mod port;
 mod silent;
