@@ -22,7 +22,7 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 
 use super::answers::{Answers, Peer};
-use super::connection_limit::Place;
+use super::connection_limit::{NotAdmitted, Place, RequestInPlace};
 use super::tls::Tls;
 
 /// Longest time for the TLS handshake, and on HTTP/1.1 for each header, including the time before it.
@@ -43,7 +43,7 @@ const STALL: Duration = Duration::from_secs(30);
 /// Longest time that a connection takes to close after it is asked to.
 const CLOSING: Duration = Duration::from_secs(5);
 
-/// The largest header, all lines together; also the read buffer of HTTP/1.1.
+/// The largest header, all lines together, of an authenticated user; also the read buffer of HTTP/1.1.
 const HEADER_BYTES: u32 = 32 * 1024;
 
 /// Bytes of responses that an HTTP/2 stream holds at most for a client that does not read them.
@@ -92,15 +92,20 @@ async fn serve_in_place(stream: TcpStream, place: Arc<Place>, shared: &Arc<Share
     let peer = Arc::new(Peer { certificates: certificates.unwrap_or_default() });
     let closing = CancellationToken::new();
     let service = service_fn(|request: Request<Incoming>| {
-        let (peer, place, shared, closing) = (peer.clone(), place.clone(), shared.clone(), closing.clone());
+        let (peer, shared, closing) = (peer.clone(), shared.clone(), closing.clone());
+        // Called as soon as the header has been read, so that requests that are not admitted never pile up.
+        let admitted = admit(request, &place);
         // Boxed, so that an idle connection has no room for it.
         Box::pin(async move {
-            let answered = shared.answers.answer(request.map(Body::new), &peer, &place).await;
+            let answered = match admitted? {
+                (Some(request), place) => shared.answers.answer(request.map(Body::new), &peer, place).await,
+                (None, place) => shared.answers.refuse_header(place),
+            };
             // As upstream: HTTP/2 lets one client cause much work, so that only an authenticated client may use it.
             if speaks_http2 && answered.is_anonymous {
                 closing.cancel();
             }
-            Ok::<_, std::convert::Infallible>(answered.response)
+            Ok::<_, h2::Error>(answered.response)
         })
     });
     let builder = builder(speaks_http2, shared.streams, Streams::default());
@@ -114,6 +119,30 @@ async fn serve_in_place(stream: TcpStream, place: Arc<Place>, shared: &Arc<Share
     }
     connection.as_mut().graceful_shutdown();
     drop(timeout(CLOSING, connection).await);
+}
+
+/// A request with its place on the connection. Without the request if its header is too large.
+type Admitted = (Option<Request<Incoming>>, RequestInPlace);
+
+/// Admits a request to its connection.
+///
+/// # Errors
+/// The reset of the stream if the connection has too many requests. A client may repeat the request at once.
+fn admit(request: Request<Incoming>, place: &Arc<Place>) -> Result<Admitted, h2::Error> {
+    match place.admit(header_bytes(&request)) {
+        Ok(in_place) => Ok((Some(request), in_place)),
+        Err(NotAdmitted::HeaderTooLarge(in_place)) => Ok((None, in_place)),
+        Err(NotAdmitted::TooManyRequests) => Err(h2::Reason::REFUSED_STREAM.into()),
+    }
+}
+
+/// The size of a header as HTTP/2 counts it.
+fn header_bytes(request: &Request<Incoming>) -> usize {
+    let uri = request.uri();
+    let uri =
+        uri.path_and_query().map_or(0, |path| path.as_str().len()) + uri.authority().map_or(0, |it| it.as_str().len());
+    let fields = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 32);
+    uri + fields.sum::<usize>()
 }
 
 async fn accept_tls(mut stream: TcpStream, tls: &Tls) -> Option<TlsStream<Socket>> {

@@ -11,8 +11,10 @@
 //! - It is served by a thread and a runtime of its own: no request waits for a reconcile, and no reconcile for a
 //!   request.
 //! - Memory is bounded whatever clients do: `docs/serving.md` has the figures, and the constants that they follow from
-//!   are in `connection.rs` and `thread.rs`.
-//! - The newest connection is always accepted, so that idle connections never keep a probe out.
+//!   are in `connection.rs`, `connection_limit.rs`, `response_limits.rs` and `thread.rs`.
+//! - The newest connection is always accepted, and displaces a connection of the address with the most, so that no client
+//!   keeps a probe out.
+//! - A panic ends its request, or its task starts again: nothing else ends.
 //! - A file that cannot be used leaves the certificates as they are.
 //!
 //! # Routes
@@ -26,6 +28,7 @@ mod access;
 mod answers;
 mod connection;
 mod connection_limit;
+mod cut;
 pub mod debug;
 mod health;
 mod held_body;
@@ -34,8 +37,12 @@ mod names;
 mod options;
 mod percent;
 mod profiler;
+mod reloading;
+mod response_limits;
+mod revocation;
 mod routes;
 mod state;
+mod supervised;
 mod thread;
 mod tls;
 mod ui;

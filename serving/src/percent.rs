@@ -1,9 +1,11 @@
 //! Percent-encoding in paths and headers. Pure.
 
+use std::borrow::Cow;
+
 /// Decodes the percent-encoding of `text`. Returns `None` if it is malformed, or if the result is not UTF-8.
-pub(super) fn percent_decoded(text: &str) -> Option<String> {
+pub(super) fn percent_decoded(text: &str) -> Option<Cow<'_, str>> {
     if !text.contains('%') {
-        return Some(text.to_owned());
+        return Some(text.into());
     }
     let mut decoded = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();
@@ -16,7 +18,7 @@ pub(super) fn percent_decoded(text: &str) -> Option<String> {
             decoded.push(byte);
         }
     }
-    String::from_utf8(decoded).ok()
+    String::from_utf8(decoded).ok().map(Cow::Owned)
 }
 
 #[cfg(test)]

@@ -5,30 +5,31 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kcm_framework::clock::Clock;
+use parking_lot::Mutex;
 use rustix::net::sockopt;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::access::{LookupError, Setup, SetupError, Trust};
+use super::access::{LookupError, Setup, SetupError};
 use super::answers::Answers;
 use super::connection::{Shared, serve};
 use super::connection_limit::ConnectionLimit;
 use super::listener::listen_on;
 use super::options::ServingOptions;
+use super::reloading::Reloading;
 use super::routes::router;
 use super::state::ServingState;
+use super::supervised::supervised;
 use super::tls::{Tls, TlsError};
 use super::ui::Feed;
 
 /// Largest number of open connections. With the memory of one connection, it bounds the cost of all clients.
 pub(super) const MOST_CONNECTIONS: usize = 256;
 
-/// Interval at which certificates and CAs are read again.
-///
-/// Comparing their content needs no watch on folders, and notices every way of replacing a file.
-const RELOAD: Duration = Duration::from_secs(5);
+/// Interval at which bodies are looked at that clients may have stopped reading.
+const SWEEP: Duration = Duration::from_secs(5);
 
 /// Time for which requests may finish when the port is closed.
 const GRACE: Duration = Duration::from_secs(1);
@@ -127,42 +128,46 @@ impl Bound {
     /// Reads or makes the certificates, says so, and serves the port until `stop`.
     pub(super) async fn run(
         self,
-        state: ServingState,
+        mut state: ServingState,
         seed: u64,
         stop: CancellationToken,
         started: oneshot::Sender<()>,
     ) -> Result<(), ServingError> {
         let Self { listener, address, options, clock } = self;
         let tls = Arc::new(Tls::load(options.tls, options.address.ip(), clock.now())?);
-        let setup = Setup::new(options.authentication, options.authorization, clock, &state.metrics, seed).await?;
+        let metrics = Arc::clone(&state.metrics);
+        let setup =
+            Setup::new(options.authentication, options.authorization, Arc::clone(&clock), &metrics, seed).await?;
         let (access, trust, follower) = setup.split();
-        ask_clients(&tls, &trust);
+        let reloading = Reloading::new(Arc::clone(&tls), trust, clock, &metrics);
+        reloading.ask_clients();
+        state.ready.push(reloading.check());
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let state = Arc::new(state);
         let feed = options.has_page.then(|| Feed::new(Arc::clone(&state), stop.clone()));
         let shared = Arc::new(Shared {
-            tls: Arc::clone(&tls),
-            answers: Answers::new(access, router(&state, feed.as_ref())),
+            tls,
+            answers: Answers::new(Arc::new(access), router(&state, feed.as_ref())),
             streams: options.http2_streams.unwrap_or(1),
             stop: stop.clone(),
         });
+        let connections = Connections::new();
         tracing::info!(%address, "Serving securely");
         // An error means that the caller was dropped, which cancels nothing: the process ends.
         let _waits = started.send(());
-        let mut connections = JoinSet::new();
+        let follow = || follower.run(&stop, || reloading.ask_clients());
         let result = tokio::select! {
             biased;
             () = stop.cancelled() => Ok(()),
-            result = follower.run(&stop, || ask_clients(&tls, &trust)) => result.map_err(ServingError::from),
-            () = reload(&tls, &trust) => Ok(()),
-            () = sample(feed.as_deref()) => Ok(()),
-            () = accept(&listener, &shared, &mut connections) => Ok(()),
+            result = supervised(&metrics, "serving-authentication", follow) => result.map_err(ServingError::from),
+            () = supervised(&metrics, "serving-certificates", || reloading.run()) => Ok(()),
+            () = supervised(&metrics, "serving-page", || sample(feed.as_deref())) => Ok(()),
+            () = supervised(&metrics, "serving-bodies", || drop_stalled(&shared.answers)) => Ok(()),
+            () = supervised(&metrics, "serving-connections", || connections.accept(&listener, &shared)) => Ok(()),
         };
         drop(listener);
         shared.stop.cancel();
-        // Requests that are not finished by then are cut.
-        drop(timeout(GRACE, async { while connections.join_next().await.is_some() {} }).await);
-        connections.shutdown().await;
+        connections.end().await;
         result
     }
 }
@@ -199,37 +204,6 @@ impl Drop for Serving {
     }
 }
 
-/// Asks clients for certificates of the CAs that count now.
-fn ask_clients(tls: &Tls, trust: &Trust) {
-    if let Err(error) = tls.ask_for(trust.subjects()) {
-        let error = &error as &dyn std::error::Error;
-        tracing::error!(error, "Cannot request client certificates");
-    }
-}
-
-/// Reads certificates and CAs again, for ever.
-async fn reload(tls: &Tls, trust: &Trust) {
-    let mut failed = false;
-    loop {
-        sleep(RELOAD).await;
-        let certificates = tls.reload().map_err(|error| kcm_framework::error_chain(&error));
-        let authorities = trust.reload().map_err(|error| kcm_framework::error_chain(&error));
-        if matches!(certificates, Ok(true)) {
-            tracing::info!("Loaded the certificates of the HTTPS port");
-        }
-        if matches!(authorities, Ok(true)) {
-            tracing::info!("Loaded the client CAs");
-            ask_clients(tls, trust);
-        }
-        let error = certificates.err().or(authorities.err());
-        // Logged once: files that are being replaced do not match for a moment, and invalid files stay invalid.
-        if let Some(error) = error.as_ref().filter(|_| !failed) {
-            tracing::warn!(error, "Cannot load certificates of the HTTPS port; keeping the current ones");
-        }
-        failed = error.is_some();
-    }
-}
-
 /// Takes the samples of the status page, for ever.
 async fn sample(feed: Option<&Feed>) {
     match feed {
@@ -238,29 +212,60 @@ async fn sample(feed: Option<&Feed>) {
     }
 }
 
-/// Accepts connections, for ever.
-async fn accept(listener: &tokio::net::TcpListener, shared: &Arc<Shared>, connections: &mut JoinSet<()>) {
-    let limit = ConnectionLimit::new(MOST_CONNECTIONS);
+/// Drops the bodies that clients have stopped reading, for ever.
+async fn drop_stalled(answers: &Answers) {
     loop {
-        let accepted = listener.accept().await;
-        while let Some(ended) = connections.try_join_next() {
+        sleep(SWEEP).await;
+        answers.drop_stalled(Instant::now());
+    }
+}
+
+/// The open connections. They stay open if the task that accepts them is started again.
+struct Connections {
+    limit: Arc<ConnectionLimit>,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+impl Connections {
+    fn new() -> Self {
+        Self { limit: ConnectionLimit::new(MOST_CONNECTIONS), tasks: Mutex::default() }
+    }
+
+    /// Accepts connections, for ever.
+    async fn accept(&self, listener: &tokio::net::TcpListener, shared: &Arc<Shared>) {
+        loop {
+            let accepted = listener.accept().await;
+            self.forget_ended();
+            match accepted {
+                Ok((stream, client)) => {
+                    // If the kernel refuses, only dead clients stay longer.
+                    let _kept = sockopt::set_socket_keepalive(&stream, true);
+                    let _kept = sockopt::set_tcp_keepidle(&stream, KEEP_ALIVE);
+                    let place = self.limit.enter(client.ip(), Instant::now());
+                    self.tasks.lock().spawn(serve(stream, place, Arc::clone(shared)));
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "Cannot accept a connection");
+                    sleep(RESPITE).await;
+                }
+            }
+        }
+    }
+
+    fn forget_ended(&self) {
+        while let Some(ended) = self.tasks.lock().try_join_next() {
             if let Err(panic) = ended
                 && panic.is_panic()
             {
                 tracing::error!("A handler of the HTTPS port panicked");
             }
         }
-        match accepted {
-            Ok((stream, _)) => {
-                // If the kernel refuses, only dead clients stay longer.
-                let _kept = sockopt::set_socket_keepalive(&stream, true);
-                let _kept = sockopt::set_tcp_keepidle(&stream, KEEP_ALIVE);
-                connections.spawn(serve(stream, limit.enter(), Arc::clone(shared)));
-            }
-            Err(error) => {
-                tracing::debug!(%error, "Cannot accept a connection");
-                sleep(RESPITE).await;
-            }
-        }
+    }
+
+    /// Lets connections end for a moment, and cuts those that do not.
+    async fn end(self) {
+        let mut tasks = self.tasks.into_inner();
+        drop(timeout(GRACE, async { while tasks.join_next().await.is_some() {} }).await);
+        tasks.shutdown().await;
     }
 }

@@ -131,4 +131,6 @@ pub use metrics::{Metrics, NoMetrics};
 pub use options::QueueOptions;
 pub use priority::Priority;
 pub use queue::{Queue, WeakQueue};
-pub use snapshot::{Delayed, Failing, Held, KeyStage, KeyStatus, QueueSnapshot, UnfinishedWork};
+pub use snapshot::{
+    Delayed, Failing, Held, KeyStage, KeyStatus, MOST_KEYS, QueueCounts, QueueSnapshot, UnfinishedWork,
+};

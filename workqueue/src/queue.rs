@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::options::QueueOptions;
 use crate::priority::Priority;
-use crate::snapshot::{Held, KeyStatus, QueueSnapshot, UnfinishedWork};
+use crate::snapshot::{Held, KeyStatus, QueueCounts, QueueSnapshot, UnfinishedWork};
 use crate::state::{State, Taken};
 
 /// A queue of keys: see the [contract](crate). Clones are handles to one queue.
@@ -227,7 +227,14 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.with(|state, now| state.find(matches, now))
     }
 
-    /// A snapshot of the queue, for debugging. Reads every key under the lock.
+    /// The numbers of keys in each state. Looks at every key under the lock, and copies none.
+    #[must_use]
+    pub fn key_counts(&self) -> QueueCounts {
+        self.with(State::key_counts)
+    }
+
+    /// A snapshot of the queue, for debugging. Looks at every key under the lock, and copies at most
+    /// [`MOST_KEYS`](crate::MOST_KEYS) for each list.
     #[must_use]
     pub fn snapshot(&self) -> QueueSnapshot<K>
     where

@@ -2,12 +2,30 @@
 
 use std::time::Duration;
 
-/// A snapshot of a queue, for debugging.
+/// Largest number of keys in each list of a snapshot. Copying more of them would hold up workers.
+pub const MOST_KEYS: usize = 100;
+
+/// The numbers of keys of a queue in each state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueCounts {
+    /// Number of keys that are ready to be handed out.
+    pub ready: usize,
+    /// Number of keys that workers process.
+    pub processing: usize,
+    /// Number of parked keys.
+    pub parked: usize,
+    /// Number of keys that will be added later.
+    pub delayed: usize,
+    /// Number of keys whose last attempts failed.
+    pub failing: usize,
+}
+
+/// A snapshot of a queue, for debugging. Each list has its first [`MOST_KEYS`] keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueSnapshot<K> {
-    /// Number of keys that are ready to be handed out.
-    pub depth: usize,
-    /// Time for which the oldest of them has been ready.
+    /// The numbers of keys in each state.
+    pub counts: QueueCounts,
+    /// Time for which the oldest of the ready keys has been ready.
     pub oldest: Option<Duration>,
     /// The keys that workers process, the longest processing first.
     pub processing: Vec<Held<K>>,

@@ -3,8 +3,9 @@
 //! Times are durations since the queue was created and never decrease. Each input first advances the state to its time,
 //! so the result does not depend on when, or how often, the state is read.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
 use std::collections::hash_map::{Entry as Slot, HashMap};
+use std::collections::{BTreeMap, BinaryHeap};
 use std::hash::Hash;
 use std::time::Duration;
 
@@ -12,7 +13,9 @@ use crate::limits::RetryLimits;
 use crate::limits::TokenBucket;
 use crate::priority::Priority;
 use crate::ready_queues::{Place, ReadyQueues, Ticket};
-use crate::snapshot::{Delayed, Failing, Held, KeyStage, KeyStatus, QueueSnapshot, UnfinishedWork};
+use crate::snapshot::{
+    Delayed, Failing, Held, KeyStage, KeyStatus, MOST_KEYS, QueueCounts, QueueSnapshot, UnfinishedWork,
+};
 
 /// The state of a queue.
 pub(crate) struct State<K> {
@@ -319,6 +322,22 @@ impl<K: Clone + Eq + Hash> State<K> {
     }
 }
 
+impl<K: Clone + Eq + Hash> State<K> {
+    /// The numbers of keys in each state. Copies none.
+    pub(crate) fn key_counts(&mut self, now: Duration) -> QueueCounts {
+        self.advance(now);
+        let entries = self.entries.values();
+        let parked = entries.clone().filter(|entry| matches!(entry.stage, Stage::Parked { .. })).count();
+        QueueCounts {
+            ready: self.ready_queues.ready(),
+            processing: self.processing.len(),
+            parked,
+            delayed: self.delays.len(),
+            failing: entries.filter(|entry| entry.failures > 0).count(),
+        }
+    }
+}
+
 impl<K: Clone + Eq + Hash + Ord> State<K> {
     /// The status of the keys that take memory and match, in order.
     pub(crate) fn find(&mut self, matches: impl Fn(&K) -> bool, now: Duration) -> Vec<KeyStatus<K>> {
@@ -342,42 +361,50 @@ impl<K: Clone + Eq + Hash + Ord> State<K> {
     }
 
     pub(crate) fn snapshot(&mut self, now: Duration) -> QueueSnapshot<K> {
-        self.advance(now);
+        let counts = self.key_counts(now);
         let age = |since| now.saturating_sub(since);
-        let held = |key: &K, since| Held { key: key.clone(), age: age(since) };
-        let mut parked = Vec::new();
-        let mut failing = Vec::new();
-        for (key, entry) in &self.entries {
-            if let Stage::Parked { since } = entry.stage {
-                parked.push(held(key, since));
-            }
-            if entry.failures > 0 {
-                let at_longest_backoff = self.limits.backoff(entry.failures) >= self.limits.max;
-                failing.push(Failing { key: key.clone(), failures: entry.failures, at_longest_backoff });
-            }
-        }
-        let mut processing: Vec<_> =
-            self.processing.values().map(|processing| held(&processing.key, processing.since)).collect();
-        // Ties are broken by the key, so that the order of hashing does not show.
-        let by_age = |a: &Held<K>, b: &Held<K>| b.age.cmp(&a.age).then_with(|| a.key.cmp(&b.key));
-        processing.sort_unstable_by(by_age);
-        parked.sort_unstable_by(by_age);
-        failing.sort_unstable_by(|a, b| b.failures.cmp(&a.failures).then_with(|| a.key.cmp(&b.key)));
+        let held = |(since, key): (Duration, &K)| Held { key: key.clone(), age: age(since) };
+        let processing = self.processing.values().map(|processing| (processing.since, &processing.key));
+        let parked = self.entries.iter().filter_map(|(key, entry)| match entry.stage {
+            Stage::Parked { since } => Some((since, key)),
+            Stage::Idle | Stage::Ready(_) | Stage::Processing(_) => None,
+        });
+        let failing = self.entries.iter().filter(|(_, entry)| entry.failures > 0);
+        let failing = failing.map(|(key, entry)| (Reverse(entry.failures), key));
         QueueSnapshot {
-            depth: self.ready_queues.ready(),
+            counts,
             oldest: self.ready_queues.oldest(is_current(&self.entries)).map(age),
-            processing,
-            parked,
+            processing: first(processing).map(held).collect(),
+            parked: first(parked).map(held).collect(),
             delayed: self
                 .delays
                 .iter()
+                .take(MOST_KEYS)
                 .map(|((due, _), key)| Delayed { key: key.clone(), due_in: due.saturating_sub(now) })
                 .collect(),
-            failing,
+            failing: first(failing)
+                .map(|(Reverse(failures), key)| Failing {
+                    key: key.clone(),
+                    failures,
+                    at_longest_backoff: self.limits.backoff(failures) >= self.limits.max,
+                })
+                .collect(),
             remembered: self.entries.len(),
             shut_down: self.shut_down,
         }
     }
+}
+
+/// The first keys in order, at most [`MOST_KEYS`]. Ties are broken by the key, so that the order of hashing does not show.
+fn first<T: Ord>(keys: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
+    let mut first = BinaryHeap::new();
+    for key in keys {
+        first.push(key);
+        if first.len() > MOST_KEYS {
+            first.pop();
+        }
+    }
+    first.into_sorted_vec().into_iter()
 }
 
 /// Returns `true` for a place in the ready queues that belongs to the current stay of its key there.

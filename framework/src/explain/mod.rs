@@ -54,6 +54,8 @@ use crate::queue_key::QueueKey;
 pub(crate) trait Inspect: Send + Sync {
     /// The status of the queue, and of what its keys wait for.
     fn queue_status(&self) -> QueueStatus;
+    /// The numbers of the status only: reads no key.
+    fn queue_counts(&self) -> QueueStatus;
 
     /// The explanation of the keys that name `object`.
     fn explain(&self, object: &ObjectKey) -> KeyExplanation;

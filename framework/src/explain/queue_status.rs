@@ -2,13 +2,10 @@
 
 use std::time::Duration;
 
-use kcm_workqueue::QueueSnapshot;
+use kcm_workqueue::{QueueCounts, QueueSnapshot};
 use serde::{Deserialize, Serialize};
 
 use crate::queue_key::QueueKey;
-
-/// The most keys that each list of a status has.
-const MOST: usize = 100;
 
 /// The status of the queue of one reconcile loop.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -97,34 +94,39 @@ impl QueueStatus {
     /// The part of the status that the queue knows.
     pub(crate) fn of<K: QueueKey>(snapshot: QueueSnapshot<K>) -> Self {
         let held = |keys: Vec<kcm_workqueue::Held<K>>| {
-            let held = keys.into_iter().take(MOST);
+            let held = keys.into_iter();
             held.map(|held| HeldKey { key: held.key.to_string(), seconds: seconds(held.age) }).collect()
         };
         Self {
-            depth: snapshot.depth,
             oldest_seconds: snapshot.oldest.map(seconds),
-            processing_count: snapshot.processing.len(),
             processing: held(snapshot.processing),
-            waiting_for_writes_count: snapshot.parked.len(),
             waiting_for_writes: held(snapshot.parked),
-            delayed_count: snapshot.delayed.len(),
             delayed: snapshot
                 .delayed
                 .into_iter()
-                .take(MOST)
                 .map(|delayed| DelayedKey { key: delayed.key.to_string(), in_seconds: seconds(delayed.due_in) })
                 .collect(),
-            failing_count: snapshot.failing.len(),
             failing: snapshot
                 .failing
                 .into_iter()
-                .take(MOST)
                 .map(|failing| FailingKey {
                     key: failing.key.to_string(),
                     failures: failing.failures,
                     at_longest_back_off: failing.at_longest_backoff,
                 })
                 .collect(),
+            ..Self::of_counts(snapshot.counts)
+        }
+    }
+
+    /// The numbers of the status, without keys.
+    pub(crate) fn of_counts(counts: QueueCounts) -> Self {
+        Self {
+            depth: counts.ready,
+            processing_count: counts.processing,
+            waiting_for_writes_count: counts.parked,
+            delayed_count: counts.delayed,
+            failing_count: counts.failing,
             ..Self::default()
         }
     }

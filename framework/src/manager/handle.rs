@@ -112,6 +112,13 @@ impl ManagerHandle {
         inspected.map(|(_, one)| one.queue_status()).collect()
     }
 
+    /// As [`queues`](Self::queues), with the names of the queues and the numbers of their keys only: copies no key.
+    #[must_use]
+    pub fn queue_counts(&self) -> Vec<QueueStatus> {
+        let inspected = self.inner.records.iter().flat_map(|record| record.inspected());
+        inspected.map(|(_, one)| one.queue_counts()).collect()
+    }
+
     /// Explains the keys of a controller that name `object`, one explanation for each of its loops: what they wait for, and
     /// why they were reconciled. Empty while the controller is not initialized. `None` if the registry has no
     /// controller of that name.

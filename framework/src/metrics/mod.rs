@@ -253,7 +253,8 @@ impl Metrics {
         self.reconciles.get_or_create(&ReconcileLabels { controller, name, result }).inc();
     }
 
-    pub(crate) fn task_panicked(&self, task: &'static str) {
+    /// Counts a panic of a task that belongs to no controller and is started again.
+    pub fn task_panicked(&self, task: &'static str) {
         self.task_panics.get_or_create(&TaskLabels { task }).inc();
     }
 

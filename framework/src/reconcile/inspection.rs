@@ -88,6 +88,14 @@ impl<K: QueueKey> Inspect for Workers<K> {
         }
     }
 
+    fn queue_counts(&self) -> QueueStatus {
+        QueueStatus {
+            controller: self.core.controller.to_owned(),
+            name: self.core.name.to_owned(),
+            ..QueueStatus::of_counts(self.queue.key_counts())
+        }
+    }
+
     fn explain(&self, object: &ObjectKey) -> KeyExplanation {
         let statuses = self.queue.find(|key| object_of(key) == *object);
         let resources: Vec<String> = self.core.caches.iter().map(|cache| cache.resource().to_string()).collect();

@@ -71,8 +71,13 @@ pub(super) enum Decision {
         /// The reason of the API server.
         reason: String,
     },
-    /// The decision failed: an error prevented it.
-    Failed(String),
+    /// An error prevented the decision.
+    Failed {
+        /// The user who has sent the request.
+        user: User,
+        /// The reason.
+        error: String,
+    },
 }
 
 impl Access {
@@ -106,7 +111,7 @@ impl Access {
             }
             Verdict::Unknown(error) => {
                 tracing::warn!(path, user = user.name, error, "Cannot authorize a request");
-                Decision::Failed(error)
+                Decision::Failed { user, error }
             }
         }
     }

@@ -1,5 +1,6 @@
 //! The user that a front proxy names in headers. Pure.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use http::{HeaderMap, HeaderValue};
@@ -71,7 +72,7 @@ fn text(value: &HeaderValue) -> String {
 
 /// Decodes the percent-encoding of a key. A malformed key stays unchanged.
 fn unescaped(key: &str) -> String {
-    percent_decoded(key).unwrap_or_else(|| key.to_owned())
+    percent_decoded(key).map_or_else(|| key.to_owned(), Cow::into_owned)
 }
 
 #[cfg(test)]

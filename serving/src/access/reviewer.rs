@@ -148,9 +148,10 @@ impl Reviewer {
         struct ReviewStatus<A> {
             status: A,
         }
-        let payload = Payload::json(&Review { api_version, kind, spec });
         let reviewed = timeout(TIMEOUT, async {
             let _permit = self.under_way.acquire().await;
+            // Made after the wait, so that reviews that wait cost no copy of what clients send.
+            let payload = Payload::json(&Review { api_version, kind, spec });
             let mut pauses = PAUSES.into_iter();
             loop {
                 let since = Instant::now();

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use kcm_framework::Metrics;
 use kcm_framework::client::{
@@ -129,7 +130,8 @@ impl Setup {
 
     /// Separates the access from the parts that keep it up to date.
     pub(crate) fn split(self) -> (Access, Arc<Trust>, Follower) {
-        let follower = Follower { trust: Arc::clone(&self.trust), lookup: self.lookup };
+        let follower =
+            Follower { trust: Arc::clone(&self.trust), lookup: self.lookup, has_begun: AtomicBool::new(false) };
         (self.access, self.trust, follower)
     }
 }
@@ -138,36 +140,42 @@ impl Setup {
 pub(crate) struct Follower {
     trust: Arc<Trust>,
     lookup: Option<Lookup>,
+    /// Whether the settings were read. A task that is started again does not need them once more.
+    has_begun: AtomicBool,
 }
 
 impl Follower {
-    /// Reads the settings, and follows them until `stop`; `changed` is called after each change.
+    /// Reads the settings, and follows them until `stop`; `changed` is called after each change. After a panic it may be
+    /// called again.
     ///
     /// # Errors
     /// If they are needed and cannot be read at the start.
-    pub(crate) async fn run(self, stop: &CancellationToken, changed: impl Fn()) -> Result<(), LookupError> {
-        let Some(Lookup { reviewer, clients, is_required, seed }) = self.lookup else {
+    pub(crate) async fn run(&self, stop: &CancellationToken, changed: impl Fn()) -> Result<(), LookupError> {
+        let Some(Lookup { reviewer, clients, is_required, seed }) = &self.lookup else {
             stop.cancelled().await;
             return Ok(());
         };
-        match stop.run_until_cancelled(look_up(reviewer.api())).await {
-            None => return Ok(()),
-            Some(Ok(config)) => {
-                if let Some(config) = config {
-                    self.trust.follow(&config);
-                    changed();
+        if !self.has_begun.load(Ordering::Relaxed) {
+            match stop.run_until_cancelled(look_up(reviewer.api())).await {
+                None => return Ok(()),
+                Some(Ok(config)) => {
+                    if let Some(config) = config {
+                        self.trust.follow(&config);
+                        changed();
+                    }
+                }
+                Some(Err(error)) if *is_required => return Err(error),
+                Some(Err(error)) => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::warn!(
+                        error,
+                        "Continuing without the cluster's authentication settings; all requests may count as anonymous"
+                    );
                 }
             }
-            Some(Err(error)) if is_required => return Err(error),
-            Some(Err(error)) => {
-                let error = &error as &dyn std::error::Error;
-                tracing::warn!(
-                    error,
-                    "Continuing without the cluster's authentication settings; all requests may count as anonymous"
-                );
-            }
+            self.has_begun.store(true, Ordering::Relaxed);
         }
-        let factory = Factory::new(FactoryOptions::new(clients.kube_client_for(AUTHENTICATION), seed));
+        let factory = Factory::new(FactoryOptions::new(clients.kube_client_for(AUTHENTICATION), *seed));
         let (informer, mut maps) = watch_config(&factory);
         factory.start();
         let follow = async {
@@ -182,6 +190,7 @@ impl Follower {
         stop.run_until_cancelled(follow).await;
         drop(informer);
         factory.shut_down().await;
+        stop.cancelled().await;
         Ok(())
     }
 }

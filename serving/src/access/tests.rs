@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use http::{Request, Response};
+use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use kcm_framework::client::{ClientBuilder, Limits, UserAgent};
 use kcm_framework::clock::SimulatedClock;
@@ -21,6 +22,7 @@ use super::trust::BundleSource;
 use super::*;
 use crate::answers::{Answers, Peer};
 use crate::connection_limit::ConnectionLimit;
+use crate::revocation::AllowedRequest;
 use crate::routes::router;
 use crate::tests::authority::Authority;
 use crate::tests::{settings, state};
@@ -51,10 +53,10 @@ fn answer(review: &Value) -> Value {
     json!({ "allowed": allowed })
 }
 
-fn api_server(reviews: &Reviews) -> kube::Client {
-    let reviews = Arc::clone(reviews);
+fn api_server(reviews: &Reviews, decides: &Arc<Mutex<Decides>>) -> kube::Client {
+    let (reviews, decides) = (Arc::clone(reviews), Arc::clone(decides));
     let service = tower::service_fn(move |request: Request<kube::client::Body>| {
-        let reviews = Arc::clone(&reviews);
+        let (reviews, decides) = (Arc::clone(&reviews), Arc::clone(&decides));
         async move {
             let body = request.into_body().collect().await.expect("it is memory").to_bytes();
             let mut review: Value = serde_json::from_slice(&body).expect("it is JSON");
@@ -62,13 +64,27 @@ fn api_server(reviews: &Reviews) -> kube::Client {
             // Time for equal reviews to meet.
             let hangs = review["spec"]["token"] == "hangs";
             tokio::time::sleep(if hangs { Duration::from_mins(10) } else { Duration::from_millis(100) }).await;
-            review["status"] = answer(&review);
+            let (code, status) = match *decides.lock() {
+                Decides::AsStated => (201, answer(&review)),
+                Decides::AgainstAll => (201, json!({ "authenticated": false, "allowed": false })),
+                Decides::Never => (500, json!({})),
+            };
+            review["status"] = status;
             let response =
-                Response::builder().status(201).body(kube::client::Body::from(review.to_string().into_bytes()));
+                Response::builder().status(code).body(kube::client::Body::from(review.to_string().into_bytes()));
             Ok::<_, Infallible>(response.expect("it is a response"))
         }
     });
     kube::Client::new(service, "default")
+}
+
+/// The decisions of the API server from now on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Decides {
+    AsStated,
+    Never,
+    /// All tokens and rights were revoked.
+    AgainstAll,
 }
 
 struct World {
@@ -78,6 +94,8 @@ struct World {
     answers: Answers,
     reviews: Reviews,
     metrics: Arc<Metrics>,
+    access: Arc<Access>,
+    decides: Arc<Mutex<Decides>>,
 }
 
 impl World {
@@ -98,7 +116,8 @@ impl World {
         let trust = Arc::new(Trust::new(BundleSource::Cluster, BundleSource::Cluster, HeaderNames::default()));
         trust.follow(&ClusterConfig { client_ca: clients.pem(), request_header_ca: proxies.pem(), headers });
         let reviews = Reviews::default();
-        let api = ClientBuilder::new(api_server(&reviews), UserAgent::default(), Limits::UNLIMITED);
+        let decides = Arc::new(Mutex::new(Decides::AsStated));
+        let api = ClientBuilder::new(api_server(&reviews, &decides), UserAgent::default(), Limits::UNLIMITED);
         let metrics = Metrics::new();
         let counted = metrics.register(AccessMetrics::register);
         let reviewer = has_reviews.then(|| Arc::new(Reviewer::new(api.client_for("access"), counted.clone())));
@@ -108,9 +127,9 @@ impl World {
         let always_allow = AllowedPaths::read(&one("/healthz")).expect("it is a path");
         let options =
             AuthorizationOptions { kubeconfig: None, always_allow, allowed_ttl: 10 * second, denied_ttl: 10 * second };
-        let access = Access::new(authentication, Authorization::new(options, reviewer), counted);
-        let answers = Answers::new(access, router(&Arc::new(state(&settings(&[]))), None));
-        Self { clients, proxies, strangers: Authority::new(), answers, reviews, metrics }
+        let access = Arc::new(Access::new(authentication, Authorization::new(options, reviewer), counted));
+        let answers = Answers::new(Arc::clone(&access), router(&Arc::new(state(&settings(&[]))), None));
+        Self { clients, proxies, strangers: Authority::new(), answers, reviews, metrics, access, decides }
     }
 
     /// The certificate and the headers of a credential of the table.
@@ -126,6 +145,10 @@ impl World {
             "token-of-reader" => (None, token(reader)),
             "certificate-of-nobody" => (Some(self.clients.certify("nobody", &["people"])), Vec::new()),
             "certificate-of-reader" => (Some(self.clients.certify("reader", &["people"])), Vec::new()),
+            "certificate-of-masters-until-tomorrow" => {
+                let ends = |params: &mut rcgen::CertificateParams| params.not_after = rcgen::date_time_ymd(2026, 1, 3);
+                (Some(self.clients.certify_with("root", &["system:masters"], ends)), Vec::new())
+            }
             "certificate-of-masters" => (Some(self.clients.certify("root", &["system:masters"])), Vec::new()),
             "unknown-certificate" => (Some(self.strangers.certify("reader", &["people"])), Vec::new()),
             "unknown-certificate-and-token-of-reader" => {
@@ -147,15 +170,24 @@ impl World {
     }
 
     async fn get(&self, path: &str, credential: &str) -> u16 {
+        self.answer(path, credential).await.status().as_u16()
+    }
+
+    async fn answer(&self, path: &str, credential: &str) -> Response<Body> {
+        let (request, peer) = self.request(path, credential);
+        let place = Arc::new(ConnectionLimit::new(1).enter([10, 0, 0, 1].into(), Instant::now()));
+        let in_place = place.admit(0).expect("it is the first");
+        self.answers.answer(request, &peer, in_place).await.response
+    }
+
+    fn request(&self, path: &str, credential: &str) -> (Request<Body>, Arc<Peer>) {
         let (certificate, headers) = self.credential(credential);
         let mut request = Request::get(path);
         for (name, value) in headers {
             request = request.header(name, value);
         }
         let request = request.body(Body::empty()).expect("it is a request");
-        let peer = Peer { certificates: certificate.into_iter().collect() };
-        let place = Arc::new(ConnectionLimit::new(1).enter());
-        self.answers.answer(request, &peer, &place).await.response.status().as_u16()
+        (request, Arc::new(Peer { certificates: certificate.into_iter().collect() }))
     }
 
     fn scrape(&self) -> String {
@@ -234,6 +266,43 @@ async fn a_probe_is_answered_while_too_many_requests_wait() {
     assert_eq!(world.get("/metrics", "token-of-nobody").await, 403);
 }
 
+/// Forty responses that their user does not read.
+#[tokio::test(start_paused = true)]
+async fn a_user_that_reads_nothing_keeps_no_other_user_out() {
+    let world = World::new();
+    let world = &world;
+    let unread = futures::future::join_all((0..40).map(|_| world.answer("/metrics", "token-of-reader"))).await;
+    let count = |code: u16| unread.iter().filter(|response| response.status() == code).count();
+    assert_eq!((count(200), count(503)), (24, 16));
+    let begun = Instant::now();
+    assert_eq!(world.get("/metrics", "certificate-of-masters").await, 200);
+    assert_eq!((begun.elapsed(), world.get("/metrics", "token-of-reader").await), (Duration::ZERO, 503));
+    advance(Duration::from_secs(30)).await;
+    world.answers.drop_stalled(Instant::now());
+    assert_eq!(world.get("/metrics", "token-of-reader").await, 200);
+}
+
+/// Refusals that their client does not read.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_reads_nothing_gets_status_codes_only() {
+    let world = World::new();
+    let mut unread = Vec::new();
+    let mut whole = 0;
+    for _ in 0..100 {
+        let response = world.answer("/metrics", "none").await;
+        assert_eq!(response.status(), 403);
+        whole += usize::from(!response.body().is_end_stream());
+        unread.push(response);
+    }
+    assert_eq!(whole, 64);
+    let probe = world.answer("/healthz", "none").await;
+    assert_eq!(probe.into_body().collect().await.expect("it is memory").to_bytes(), "ok");
+    let of_user = world.answer("/metrics", "token-of-nobody").await;
+    assert!(!of_user.body().is_end_stream(), "users have permits of their own");
+    drop(unread);
+    assert!(!world.answer("/metrics", "none").await.body().is_end_stream());
+}
+
 /// Two users of one token at once, one later, one with a wrong token, and a certificate.
 #[tokio::test(start_paused = true)]
 async fn what_requests_cost_is_counted_in_upstreams_metrics() {
@@ -270,6 +339,54 @@ async fn what_requests_cost_is_counted_in_upstreams_metrics() {
         compared += 1;
     }
     assert_eq!(compared, 12);
+}
+
+/// A response that never ends, to a request for `/metrics` that was allowed.
+fn endless(world: &World, credential: &str) -> Body {
+    let (request, peer) = world.request("/metrics", credential);
+    let (parts, _) = request.into_parts();
+    let endless = Body::from_stream(futures::stream::pending::<Result<&str, Infallible>>());
+    AllowedRequest { access: Arc::clone(&world.access), parts, peer }.limit(endless)
+}
+
+/// Returns the time until the body ends, or `None` if it goes on for so long.
+async fn ends_within(body: &mut Body, longest: Duration) -> Option<Duration> {
+    let begun = Instant::now();
+    let frame = tokio::time::timeout(longest, body.frame()).await.ok()?;
+    assert!(frame.is_none(), "it has no content");
+    Some(begun.elapsed())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_ends_within_a_minute_after_its_right_is_revoked() {
+    let hour = Duration::from_hours(1);
+    for credential in ["token-of-reader", "certificate-of-reader"] {
+        let world = World::new();
+        let mut body = endless(&world, credential);
+        assert_eq!(ends_within(&mut body, hour).await, None, "{credential}");
+        assert_eq!(world.reviews_of("SubjectAccessReview"), 59, "one a minute");
+        *world.decides.lock() = Decides::AgainstAll;
+        let ended = ends_within(&mut body, hour).await.expect("the right was revoked");
+        assert!(ended < Duration::from_secs(61), "{credential}: {ended:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_ends_within_a_minute_after_its_certificate() {
+    let world = World::new();
+    let mut body = endless(&world, "certificate-of-masters-until-tomorrow");
+    // The time is 03:04:05.
+    let left = Duration::from_secs(24 * 3600 - (3 * 3600 + 4 * 60 + 5));
+    let ended = ends_within(&mut body, 2 * left).await.expect("the certificate has ended");
+    assert!(ended >= left && ended < left + Duration::from_mins(1), "{ended:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_goes_on_while_the_api_server_does_not_decide() {
+    let world = World::new();
+    let mut body = endless(&world, "certificate-of-reader");
+    *world.decides.lock() = Decides::Never;
+    assert_eq!(ends_within(&mut body, Duration::from_hours(1)).await, None);
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::check::Check;
+use crate::cut::{MOST_REPEATED, cut};
 
 /// The query of a request for health.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -57,8 +58,7 @@ pub(crate) fn report(endpoint: &str, checks: &[Check], query: &Query) -> Report 
         };
     }
     if !unknown.is_empty() {
-        let names: Vec<String> = unknown.iter().map(|name| format!("{name:?}")).collect();
-        let names = names.join(",");
+        let names = names(&unknown);
         let _written = writeln!(lines, "warn: some health checks cannot be excluded: no matches for {names}");
     }
     let body = if !failed.is_empty() {
@@ -69,6 +69,23 @@ pub(crate) fn report(endpoint: &str, checks: &[Check], query: &Query) -> Report 
         "ok".to_owned()
     };
     Report { body, failed }
+}
+
+/// Names of a request in quotes, as many as a response may repeat.
+fn names(all: &BTreeSet<String>) -> String {
+    let mut left = MOST_REPEATED;
+    let mut names = Vec::new();
+    for name in all {
+        let shown = cut(name, left);
+        names.push(format!("{shown:?}"));
+        // An empty name takes room too.
+        left = left.saturating_sub(shown.len().max(1));
+        if left == 0 || shown.len() < name.len() {
+            names.push("...".to_owned());
+            break;
+        }
+    }
+    names.join(",")
 }
 
 #[cfg(test)]
@@ -118,6 +135,17 @@ mod tests {
             let report = report("healthz", &checks(), &Query::of(query));
             let names: Vec<&str> = report.failed.iter().map(|(name, _)| *name).collect();
             assert_eq!((report.body.as_str(), &names[..]), (body, failed), "{query:?}");
+        }
+    }
+
+    #[test]
+    fn unknown_names_are_repeated_up_to_a_bound() {
+        let one = format!("verbose&exclude={}", "%01".repeat(10_000));
+        let many: String = (0..5000).map(|number| format!("exclude={number}&")).collect();
+        for query in [one, format!("verbose&{many}")] {
+            let body = report("healthz", &[], &Query::of(Some(&query))).body;
+            let (before, after) = (body.contains("no matches for \""), body.contains(",...\n"));
+            assert!(before && after && body.len() < 2000, "{} bytes", body.len());
         }
     }
 }

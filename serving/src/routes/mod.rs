@@ -19,6 +19,7 @@ use axum::Router;
 use super::state::ServingState;
 use super::ui::Feed;
 pub(crate) use responses::{text, typed};
+pub(crate) use ui::EVENTS;
 
 /// Returns all routes, with the routes of the status page if there is a feed for it.
 pub(super) fn router(state: &Arc<ServingState>, feed: Option<&Arc<Feed>>) -> Router {

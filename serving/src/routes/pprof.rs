@@ -10,9 +10,11 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::RawQuery;
+use axum::middleware::{Next, from_fn};
 use axum::routing::any;
-use http::header::{CONTENT_DISPOSITION, HeaderValue};
-use http::{Response, StatusCode};
+use http::header::{CONTENT_DISPOSITION, HOST, HeaderName, HeaderValue, ORIGIN};
+use http::request::Parts;
+use http::{Request, Response, StatusCode};
 use kcm_framework::async_trait;
 
 use super::responses::{text, typed};
@@ -24,6 +26,9 @@ const DEFAULT: u64 = 30;
 
 /// Longest time of sampling, in seconds.
 const MOST: u64 = 300;
+
+/// Tells which site has made a browser send a request.
+const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 const INDEX: &str = "\
 /debug/pprof/profile?seconds=30  CPU time of the next seconds
@@ -51,6 +56,25 @@ pub(super) fn routes(state: &Arc<ServingState>) -> Router {
         .route("/debug/pprof/cmdline", any(cmdline))
         .route("/debug/pprof/profile", any(cpu))
         .route("/debug/pprof/heap", any(heap))
+        .route_layer(from_fn(of_same_site))
+}
+
+/// Refuses requests that another site has made a browser send: a page could start profiles with the certificate of its
+/// visitor. `go tool pprof` and an address that a user types have no such headers.
+async fn of_same_site(request: Request<Body>, next: Next) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    if is_of_other_site(&parts) {
+        return text(StatusCode::FORBIDDEN, "profiles are not made for requests of other sites\n");
+    }
+    next.run(Request::from_parts(parts, body)).await
+}
+
+fn is_of_other_site(request: &Parts) -> bool {
+    let texts = |name| request.headers.get_all(name).iter().map(HeaderValue::as_bytes);
+    let host = request.uri.authority().map(|authority| authority.as_str().as_bytes()).or_else(|| texts(HOST).next());
+    let is_own = |origin: &[u8]| origin.strip_prefix(b"https://").is_some_and(|origin| Some(origin) == host);
+    texts(SITE).any(|site| ![&b"same-origin"[..], b"none"].contains(&site))
+        || texts(ORIGIN).any(|origin| !is_own(origin))
 }
 
 /// The profiler of a program that was built without one.
@@ -110,7 +134,6 @@ fn answer(disposition: &'static str, profile: Result<Vec<u8>, ProfileError>) -> 
 
 #[cfg(test)]
 mod tests {
-    use http::Request;
     use http_body_util::BodyExt as _;
     use tower::ServiceExt as _;
 
@@ -161,6 +184,35 @@ mod tests {
         for path in ["/debug/pprof/", "/debug/pprof/profile?seconds=7", "/debug/pprof/cmdline"] {
             assert_eq!(get(Some(Arc::new(Echo)), &["--profiling=false"], path).await.0, 404, "{path}");
         }
+    }
+
+    #[tokio::test]
+    async fn requests_of_other_sites_are_refused() {
+        let host = ("host", "kcm:10257");
+        for (headers, code) in [
+            (&[][..], 200),
+            (&[host][..], 200),
+            (&[host, ("sec-fetch-site", "none")][..], 200),
+            (&[host, ("sec-fetch-site", "same-origin"), ("origin", "https://kcm:10257")][..], 200),
+            (&[host, ("sec-fetch-site", "cross-site")][..], 403),
+            (&[host, ("sec-fetch-site", "same-site")][..], 403),
+            (&[host, ("origin", "https://kcm")][..], 403),
+            (&[host, ("origin", "http://kcm:10257")][..], 403),
+            (&[host, ("origin", "null")][..], 403),
+            (&[("origin", "https://kcm:10257")][..], 403),
+        ] {
+            for path in ["/debug/pprof/profile?seconds=7", "/debug/pprof/cmdline", "/debug/pprof/"] {
+                let state = ServingState { profiler: Some(Arc::new(Echo)), ..state(&settings(&[])) };
+                let request =
+                    headers.iter().fold(Request::get(path), |request, (name, value)| request.header(*name, *value));
+                let request = request.body(Body::empty()).expect("it is a request");
+                let answer = routes(&Arc::new(state)).oneshot(request).await.expect("routes never fail");
+                assert_eq!(answer.status(), code, "{path} with {headers:?}");
+            }
+        }
+        let http2 = Request::get("https://kcm:10257/debug/pprof/heap").header("origin", "https://kcm:10257");
+        let (parts, ()) = http2.body(()).expect("it is a request").into_parts();
+        assert!(!is_of_other_site(&parts));
     }
 
     #[test]

@@ -14,6 +14,9 @@ use crate::ui::{Feed, Page};
 /// Tells proxies that buffer responses, such as nginx, not to hold events back.
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
+/// The path of the stream of events.
+pub(crate) const EVENTS: &str = "/debug/ui/events";
+
 /// The routes of the page that `feed` feeds.
 pub(crate) fn routes(feed: &Arc<Feed>) -> Router {
     let page = Arc::new(Page::new());
@@ -22,7 +25,7 @@ pub(crate) fn routes(feed: &Arc<Feed>) -> Router {
     Router::new()
         .route("/debug/ui", any(async move || document(&page)))
         .route("/debug/ui/settings", any(async move || json(StatusCode::OK, &of_settings.settings())))
-        .route("/debug/ui/events", any(async move || events(&of_events)))
+        .route(EVENTS, any(async move || events(&of_events)))
 }
 
 fn document(page: &Page) -> Response<Body> {

@@ -12,6 +12,8 @@ use tokio::time::timeout;
 
 use super::Port;
 use super::client::Client;
+use super::silent::silent_api_server;
+use crate::connection_limit::{MOST_UNAUTHENTICATED, UNAUTHENTICATED_HEADER_BYTES};
 use crate::thread::MOST_CONNECTIONS;
 
 /// Longer than anything takes on a busy machine; only a test that fails waits for so long.
@@ -64,6 +66,42 @@ async fn headers_that_are_too_large_are_refused() {
     let mut answer = Vec::new();
     drop(timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("it closes"));
     assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 431"), "{}", String::from_utf8_lossy(&answer));
+    is_served(&port.client).await;
+}
+
+#[tokio::test]
+async fn headers_of_clients_that_are_not_authenticated_are_small() {
+    let port = Port::start(&[]).await;
+    for (bytes, code) in [(UNAUTHENTICATED_HEADER_BYTES - 512, 200), (UNAUTHENTICATED_HEADER_BYTES, 431)] {
+        let line = "a".repeat(bytes);
+        assert_eq!(port.client.send("GET", "/healthz", &[("x", &line)]).await.code, code);
+        let (sender, _driver) = http2(&port.client).await;
+        let mut sender = sender.ready().await.expect("it is open");
+        let mut large = request("/healthz");
+        large.headers_mut().insert("x", line.parse().expect("it is a header"));
+        let (answer, _) = sender.send_request(large, true).expect("it is open");
+        assert_eq!(answer.await.expect("it answers").status(), code);
+    }
+}
+
+#[tokio::test]
+async fn a_connection_without_an_authenticated_user_has_few_streams() {
+    let folder = tempfile::tempdir().expect("there is room for a folder");
+    let (_listener, flags) = silent_api_server(folder.path()).await;
+    let port = Port::start(&flags.each_ref().map(String::as_str)).await;
+    let (mut sender, _driver) = http2(&port.client).await;
+    let mut answers = Vec::new();
+    for number in 0..10 {
+        sender = sender.ready().await.expect("it is open");
+        let (answer, _) = sender.send_request(request(&format!("/{number}")), true).expect("it is open");
+        answers.push(answer);
+    }
+    // The first ones wait for their reviews.
+    for answer in answers.drain(MOST_UNAUTHENTICATED..) {
+        let refused = timeout(PATIENCE, answer).await.expect("it does not wait").expect_err("there are too many");
+        // As for streams beyond the settings: clients repeat the request by themselves.
+        assert_eq!(refused.reason(), Some(h2::Reason::REFUSED_STREAM));
+    }
     is_served(&port.client).await;
 }
 

@@ -2,10 +2,12 @@
 
 pub(crate) mod any_certificate;
 pub(crate) mod authority;
+mod certificates;
 mod client;
 mod hostile;
 mod metrics_and_debug;
 mod port;
+mod silent;
 mod ui;
 
 use std::sync::Arc;

@@ -1,9 +1,16 @@
 //! The paths of the status page.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
 
 use super::Port;
+use super::client::Client;
+use crate::health::Check;
 
 const OPEN: &str = "--authorization-always-allow-paths=/debug/*";
 
@@ -50,16 +57,61 @@ async fn settings_are_shown_with_their_origin() {
     assert_eq!((&burst["value"], &burst["isDefault"]), (&"30".into(), &true.into()));
 }
 
+/// A stream of events.
+struct Events {
+    stream: TlsStream<TcpStream>,
+    sent: Vec<u8>,
+}
+
+impl Events {
+    async fn open(client: &Client) -> Self {
+        let mut stream = client.tls(&["http/1.1"]).await.expect("TLS is served");
+        let request = b"GET /debug/ui/events HTTP/1.1\r\nhost: localhost\r\n\r\n";
+        stream.write_all(request).await.expect("it listens");
+        Self { stream, sent: Vec::new() }
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.sent).into_owned()
+    }
+
+    /// Waits for one more event with a state.
+    async fn next_state(&mut self) {
+        let states = |events: &Self| events.text().matches("event: state\n").count();
+        let before = states(self);
+        while states(self) == before {
+            let read = self.stream.read_buf(&mut self.sent).await.expect("it goes on");
+            assert_ne!(read, 0, "{}", self.text());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_panics_is_fed_again_and_the_port_goes_on() {
+    let panics = Arc::new(AtomicBool::new(false));
+    let panics_once = Arc::clone(&panics);
+    let check = Check::new("fragile", move || {
+        assert!(!panics_once.swap(false, Ordering::Relaxed), "as the test wants it");
+        Ok(())
+    });
+    let port = Port::start_with(&["--debug-ui", "--authorization-always-allow-paths=/*"], vec![check]).await;
+    let mut events = Events::open(&port.client).await;
+    events.next_state().await;
+    panics.store(true, Ordering::Relaxed);
+    while panics.load(Ordering::Relaxed) {
+        events.next_state().await;
+    }
+    assert_eq!(port.client.get("/healthz").await.code, 200);
+    let page = port.client.get("/metrics").await.body;
+    assert!(page.contains("manager_task_panics_total{task=\"serving-page\"} 1\n"), "{page}");
+}
+
 #[tokio::test]
 async fn a_stream_of_events_ends_when_the_port_is_closed() {
     let Port { serving, client } = Port::start(&["--debug-ui", OPEN]).await;
-    let mut stream = client.tls(&["http/1.1"]).await.expect("TLS is served");
-    let request = b"GET /debug/ui/events HTTP/1.1\r\nhost: localhost\r\n\r\n";
-    stream.write_all(request).await.expect("it listens");
-    let mut sent = Vec::new();
-    while !String::from_utf8_lossy(&sent).contains("event: state\n") {
-        assert_ne!(stream.read_buf(&mut sent).await.expect("it goes on"), 0, "{}", String::from_utf8_lossy(&sent));
-    }
+    let mut events = Events::open(&client).await;
+    events.next_state().await;
+    let Events { mut stream, mut sent } = events;
     let head = String::from_utf8_lossy(&sent).to_ascii_lowercase();
     assert!(head.contains("content-type: text/event-stream\r\n"), "{head}");
     serving.stop().await;

@@ -14,7 +14,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kcm_config::CertKey;
+use kcm_framework::x509::validity;
 use parking_lot::Mutex;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use rustls::{DistinguishedName, ServerConfig};
 
 use client_certificates::AnyClientCertificate;
@@ -117,6 +120,16 @@ impl Tls {
         let loaded = self.loaded.lock();
         let by_address = to.and_then(|to| loaded.configs.by_address.get(&to.to_canonical()));
         Arc::clone(by_address.unwrap_or(&loaded.configs.default))
+    }
+
+    /// The end of the certificate that ends first.
+    pub(super) fn first_end(&self) -> Option<Timestamp> {
+        let loaded = self.loaded.lock();
+        let ends = [&loaded.default].into_iter().chain(&loaded.by_name).filter_map(|pair| {
+            let certificate = CertificateDer::from_pem_slice(&pair.cert).ok()?;
+            Some(validity(&certificate)?.not_after)
+        });
+        ends.min()
     }
 
     /// Reads the files again. Returns `true` if anything has changed. Invalid pairs change nothing.

@@ -54,13 +54,16 @@ impl Feed {
     }
 
     fn tick(&self) {
-        let queues = self.shown.manager.queues();
+        let manager = &self.shown.manager;
+        // Without a viewer nothing needs the keys, and copying them would hold up workers.
+        let has_viewers = self.event.receiver_count() > 0;
+        let queues = if has_viewers { manager.queues() } else { manager.queue_counts() };
         let tick = {
             let mut history = self.history.lock();
             history.add(&queues);
             history.tick()
         };
-        if self.event.receiver_count() > 0 {
+        if has_viewers {
             self.event.send_replace(event("state", &state(&self.shown, queues, tick)));
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::limits::RetryLimits;
 use crate::priority::Priority;
-use crate::snapshot::{Delayed, Failing, Held, QueueSnapshot};
+use crate::snapshot::{Delayed, Failing, Held, QueueCounts, QueueSnapshot};
 
 /// A queue of flat lists, which are searched and sorted at each call.
 pub(crate) struct Model {
@@ -155,8 +155,15 @@ impl Model {
             sorted(all, |held| (std::cmp::Reverse(held.age), held.key))
         };
         let delays = self.keys.iter().filter_map(|(key, it)| it.delay.map(|(due, asked, _)| (due, asked, *key)));
+        let count = |counts: fn(&Key) -> bool| self.keys.values().filter(|it| counts(it)).count();
         QueueSnapshot {
-            depth: self.keys.values().filter(|it| it.ready_since.is_some()).count(),
+            counts: QueueCounts {
+                ready: count(|it| it.ready_since.is_some()),
+                processing: count(|it| it.held.is_some()),
+                parked: count(|it| it.parked.is_some()),
+                delayed: count(|it| it.delay.is_some()),
+                failing: count(|it| it.failures > 0),
+            },
             oldest: self.keys.values().filter_map(|it| it.ready_since).min().map(|since| now.saturating_sub(since)),
             processing: held(|it| it.held.map(|(since, _)| since)),
             parked: held(|it| it.parked),

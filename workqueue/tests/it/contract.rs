@@ -424,6 +424,29 @@ async fn dropping_a_get_loses_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_snapshot_counts_all_keys_and_lists_the_first_hundred() {
+    let queue = Queue::new(QueueOptions::named("numbers"));
+    for key in 0..150_u32 {
+        queue.add(key, Live);
+        queue.get().await.expect("it is ready");
+        for _ in 0..=key % 3 {
+            queue.retry(key);
+        }
+        queue.park(&key);
+        advance(millis(1)).await;
+    }
+    let snapshot = queue.snapshot();
+    assert_eq!(snapshot.counts, queue.key_counts());
+    assert_eq!((snapshot.counts.parked, snapshot.counts.failing), (150, 150));
+    let parked: Vec<u32> = snapshot.parked.iter().map(|held| held.key).collect();
+    assert_eq!(parked, (0..100).collect::<Vec<_>>(), "the longest parked first");
+    let failing: Vec<u32> = snapshot.failing.iter().map(|failing| failing.key).collect();
+    let by_failures = [2, 1].into_iter().flat_map(|rest| (0..50).map(move |third| third * 3 + rest));
+    assert_eq!(failing, by_failures.collect::<Vec<_>>(), "the most failures first");
+    assert_eq!(snapshot.delayed.len(), snapshot.counts.delayed.min(100));
+}
+
+#[tokio::test(start_paused = true)]
 async fn calls_that_do_not_fit_the_key_do_nothing() {
     let queue = queue();
     queue.add("ready", Live);

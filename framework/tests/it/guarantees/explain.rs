@@ -121,6 +121,9 @@ async fn a_key_that_waits_for_its_writes_says_for_which() {
     let [queue] = &world.manager.handle.queues()[..] else { panic!("there is one queue") };
     assert_eq!((queue.name.as_str(), queue.pending_writes, queue.waiting_for_writes_count), ("sets", 1, 1));
     assert_eq!(queue.waiting_for_writes[0].key, "default/a");
+    let [counts] = &world.manager.handle.queue_counts()[..] else { panic!("there is one queue") };
+    assert_eq!((counts.name.as_str(), counts.waiting_for_writes_count), ("sets", 1));
+    assert!(counts.waiting_for_writes.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
