@@ -36,7 +36,7 @@ pub(crate) enum ResponseKind {
     NotSent,
     /// The connection broke before the response was complete.
     Broken,
-    /// There was no response before the timeout.
+    /// There was no response before the timeout, or before the fence closed.
     TimedOut,
     /// 429, with its `Retry-After`.
     TooManyRequests(Option<Duration>),
@@ -77,7 +77,7 @@ impl ResponseKind {
             Cause::NotSent(_) | Cause::Encode(_) => Self::NotSent,
             Cause::Fenced(_) | Cause::Undeclared { .. } => Self::Denied,
             Cause::Decode(_) | Cause::TooLarge(_) => Self::Undecodable,
-            Cause::Timeout(_) => Self::TimedOut,
+            Cause::Timeout(_) | Cause::GivenUp(_) => Self::TimedOut,
         }
     }
 }
