@@ -19,6 +19,7 @@ use super::request::{
     ApiError, Attempts, Call, Cause, DeleteOptions, Deleted, Head, ListQuery, Page, Patch, Payload, RequestKind,
     ResponseKind, Scale, Subresource, Target, Unversioned, Written, has_name, read_status, retry_after, transport,
 };
+use super::response_wait::ResponseWait;
 
 /// The `timeout` parameter of writes: the time that the API server may take.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -341,9 +342,10 @@ impl ApiClient {
             } else {
                 waiting.await;
             }
-            let deadline = Instant::now() + RESPONSE_TIMEOUT;
+            let begun = Instant::now();
+            let deadline = begun + RESPONSE_TIMEOUT;
             let is_repetition = attempts.begin(deadline);
-            let (cause, retry_after) = match self.send(request, deadline, is_repetition, sent.limit).await {
+            let (cause, retry_after) = match self.send(request, begun, is_repetition, sent.limit).await {
                 Ok((code, _, body)) if code.is_success() => {
                     attempts.answered(ResponseKind::Success, Instant::now());
                     return Ok(body);
@@ -423,30 +425,28 @@ impl ApiClient {
     async fn send(
         &self,
         mut request: Request<Body>,
-        deadline: Instant,
+        begun: Instant,
         is_repetition: bool,
         limit: usize,
     ) -> Result<(StatusCode, Option<String>, Bytes), Cause> {
         let method = request.method().clone();
-        let deadline = if self.is_fenced {
-            self.identity.fence.mark(&mut request);
-            self.identity.fence.limit(&method, deadline).map_err(Cause::Fenced)?
+        let (fence, deadline) = (&self.identity.fence, begun + RESPONSE_TIMEOUT);
+        let until = if self.is_fenced {
+            fence.mark(&mut request);
+            fence.limit(&method, deadline).map_err(Cause::Fenced)?
         } else {
             deadline
         };
+        let mut wait = ResponseWait::new(fence, begun, deadline, until);
         self.identity.sending(method.as_str(), request.body());
         let started = Instant::now();
-        let response = match timeout_at(deadline, self.client.send(request)).await {
-            Ok(response) => response.map_err(transport),
-            Err(_) => Err(Cause::Timeout(RESPONSE_TIMEOUT)),
-        };
+        let response = wait.next(self.client.send(request)).await.and_then(|response| response.map_err(transport));
         self.identity.observe(method.as_str(), started, response.as_ref().ok(), is_repetition);
         let (head, body) = response?.into_parts();
         let retry_after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
-        let body = match timeout_at(deadline, Limited::new(body, limit).collect()).await {
-            Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(Cause::TooLarge(limit)),
-            Ok(body) => body.map_err(Cause::Transport)?.to_bytes(),
-            Err(_) => return Err(Cause::Timeout(RESPONSE_TIMEOUT)),
+        let body = match wait.next(Limited::new(body, limit).collect()).await? {
+            Err(error) if error.is::<LengthLimitError>() => return Err(Cause::TooLarge(limit)),
+            body => body.map_err(Cause::Transport)?.to_bytes(),
         };
         self.identity.metrics.response_size(method.as_str(), body.len() as u64);
         Ok((head.status, retry_after, body))

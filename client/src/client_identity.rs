@@ -94,12 +94,15 @@ impl ClientIdentity {
     /// Returns `true` if an outage may have caused the failure of a request. The API server is then probed.
     pub(crate) fn failed(&self, cause: &Cause) -> bool {
         let is_suspicious = match cause {
-            Cause::Transport(_) | Cause::NotSent(_) | Cause::Timeout(_) => true,
+            Cause::Transport(_) | Cause::NotSent(_) | Cause::Timeout(_) | Cause::GivenUp(_) => true,
             Cause::Status(status) => may_be_outage(status),
             Cause::Fenced(_) | Cause::Undeclared { .. } | Cause::Decode(_) | Cause::TooLarge(_) | Cause::Encode(_) => {
                 false
             }
         };
+        if matches!(cause, Cause::GivenUp(_)) {
+            self.metrics.given_up();
+        }
         if is_suspicious {
             self.connection.suspect(cause);
         }

@@ -16,8 +16,9 @@ use tokio::time::Instant;
 /// # Guarantees
 /// No request but a `GET` is sent after [`close`](Self::close) has returned or the time of
 /// [`open_until`](Self::open_until) has passed, even if it waited for a rate limit, for a repetition or for its
-/// connection at the time: a write passes the fence again when its connection sends the body. A request that is waited
-/// for at that time is given up. It was sent, and may still take effect.
+/// connection at the time: a write passes the fence again when its connection sends the body. A write whose response is
+/// awaited at that time is given up, unless the fence was opened for longer meanwhile. It was sent, and may still take
+/// effect.
 #[derive(Debug, Clone)]
 pub struct Fence {
     state: Arc<State>,
@@ -67,7 +68,8 @@ impl Fence {
         self.until() <= Instant::now()
     }
 
-    /// Checks a request right before it is sent, and returns by when its response must have arrived.
+    /// Checks a request right before it is sent, and returns by when its response must have arrived, unless the fence is
+    /// opened for longer meanwhile.
     pub(crate) fn limit(&self, method: &Method, deadline: Instant) -> Result<Instant, Fenced> {
         if *method == Method::GET {
             return Ok(deadline);
@@ -83,7 +85,8 @@ impl Fence {
         }
     }
 
-    fn until(&self) -> Instant {
+    /// Time until which writes are sent.
+    pub(crate) fn until(&self) -> Instant {
         match self.state.until.load(Ordering::SeqCst) {
             // No request waits a year.
             OPEN => Instant::now() + std::time::Duration::from_hours(24 * 365),

@@ -34,6 +34,7 @@ mod metrics;
 mod probe;
 mod rate_limiter;
 mod request;
+mod response_wait;
 mod transport;
 mod warnings;
 pub mod x509;

@@ -18,6 +18,9 @@ pub trait ClientMetrics: Send + Sync + 'static {
         let _ = (method, code);
     }
 
+    /// A write that was sent was given up without a response, because the fence closed.
+    fn given_up(&self) {}
+
     /// A request with a body of that many bytes was sent; watches are not counted.
     fn request_size(&self, method: &str, bytes: u64) {
         let _ = (method, bytes);

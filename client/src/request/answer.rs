@@ -16,9 +16,11 @@ pub(crate) enum RequestKind {
     Create,
     /// The creation of an object whose name the API server generates.
     CreateUnnamed,
-    /// A write that carries a resource version or a uid, so that the API server refuses it when the object is another.
+    /// A write that the API server refuses once it has landed: an update or a patch with a resource version, and a
+    /// deletion with a precondition.
     Guarded,
-    /// A write that has the same effect when it lands twice, such as a merge patch or an apply.
+    /// A write that has the same effect when it lands twice, such as a merge patch or an apply, also with a uid: a uid
+    /// refuses neither the second landing nor a first that comes late.
     Idempotent,
     /// A write that may do more when it lands twice: a JSON patch, a deletion without preconditions, a binding.
     Cumulative,
@@ -36,7 +38,7 @@ pub(crate) enum ResponseKind {
     NotSent,
     /// The connection broke before the response was complete.
     Broken,
-    /// There was no response before the timeout.
+    /// There was no response before the timeout, or before the fence closed.
     TimedOut,
     /// 429, with its `Retry-After`.
     TooManyRequests(Option<Duration>),
@@ -77,7 +79,7 @@ impl ResponseKind {
             Cause::NotSent(_) | Cause::Encode(_) => Self::NotSent,
             Cause::Fenced(_) | Cause::Undeclared { .. } => Self::Denied,
             Cause::Decode(_) | Cause::TooLarge(_) => Self::Undecodable,
-            Cause::Timeout(_) => Self::TimedOut,
+            Cause::Timeout(_) | Cause::GivenUp(_) => Self::TimedOut,
         }
     }
 }

@@ -54,7 +54,7 @@ impl<'a> Call<'a> {
     /// The update of an object or a subresource.
     #[must_use]
     pub fn put(resource: &'a Resource, key: &'a ObjectKey, subresource: Subresource, object: Payload) -> Self {
-        let kind = if is_guarded(&object) { RequestKind::Guarded } else { RequestKind::Idempotent };
+        let kind = if is_versioned(&object) { RequestKind::Guarded } else { RequestKind::Idempotent };
         Self::new(Method::PUT, "update", Target::object(resource, key, subresource), object, kind)
     }
 
@@ -69,7 +69,7 @@ impl<'a> Call<'a> {
                 (query.optional("force", force.then_some("true")), body)
             }
         };
-        let kind = match (is_idempotent, is_idempotent && is_guarded(&body)) {
+        let kind = match (is_idempotent, is_idempotent && is_versioned(&body)) {
             (true, true) => RequestKind::Guarded,
             (true, false) => RequestKind::Idempotent,
             (false, _) => RequestKind::Cumulative,
@@ -131,14 +131,53 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Returns `true` if the body carries the uid or the resource version of the object that it is meant for.
-fn is_guarded(body: &Payload) -> bool {
+/// Returns `true` if the body carries a resource version, which no object has any more once the write has landed.
+fn is_versioned(body: &Payload) -> bool {
     let head = body.0.as_ref().ok().and_then(|json| Head::of(json).ok());
-    head.is_some_and(|head| !head.uid.is_unset() || !head.resource_version.is_unset())
+    head.is_some_and(|head| !head.resource_version.is_unset())
 }
 
 /// Returns `true` if an object carries its own name.
 pub(crate) fn has_name(object: &Payload) -> bool {
     let head = object.0.as_ref().ok().and_then(|json| Head::of(json).ok());
     head.is_some_and(|head| !head.name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
+
+    /// A uid excludes the second landing of a deletion, and of no other write.
+    #[test]
+    fn a_write_is_guarded_by_a_resource_version_and_a_deletion_by_its_preconditions() {
+        use RequestKind::{Cumulative, Eviction, Guarded, Idempotent};
+
+        let pod = ObjectKey::namespaced("a", "p");
+        let put = |metadata: &str| {
+            let object = Payload::raw(format!(r#"{{"metadata":{metadata}}}"#));
+            Call::put(&PODS, &pod, Subresource::Status, object).kind
+        };
+        let patch = |patch: Patch| Call::patch(&PODS, &pod, Subresource::None, patch).kind;
+        let merge = |metadata: &str| patch(Patch::Merge(Payload::raw(format!(r#"{{"metadata":{metadata}}}"#))));
+        let by_uid = DeleteOptions::of_uid("u".into());
+        let by_version = DeleteOptions { resource_version: Some("7".into()), ..DeleteOptions::default() };
+        let delete = |options: &DeleteOptions| Call::delete(&PODS, &pod, options).kind;
+        for (name, kind, expected) in [
+            ("update with a version", put(r#"{"uid":"u","resourceVersion":"7"}"#), Guarded),
+            ("update with a uid", put(r#"{"uid":"u"}"#), Idempotent),
+            ("update with neither", put("{}"), Idempotent),
+            ("patch with a version", merge(r#"{"resourceVersion":"7"}"#), Guarded),
+            ("patch with a uid", merge(r#"{"uid":"u"}"#), Idempotent),
+            ("patch with neither", merge("{}"), Idempotent),
+            ("operations", patch(Patch::Json(Payload::raw("[]"))), Cumulative),
+            ("deletion of a uid", delete(&by_uid), Guarded),
+            ("deletion of a version", delete(&by_version), Guarded),
+            ("deletion of a name", delete(&DeleteOptions::default()), Cumulative),
+            ("eviction", Call::evict(&PODS, &pod, &by_uid).kind, Eviction),
+        ] {
+            assert_eq!(kind, expected, "{name}");
+        }
+    }
 }

@@ -61,9 +61,15 @@ pub enum Cause {
     /// The body of the request cannot be serialized, so it was not sent.
     #[error("the object cannot be serialized as JSON")]
     Encode(#[source] serde_json::Error),
-    /// No response within the timeout of the request.
+    /// No response within the timeout of the request, which was awaited for so long.
     #[error("no response within {}s", .0.as_secs())]
     Timeout(Duration),
+    /// The request is a write that was sent, and whose response was awaited for so long, until the
+    /// [fence](crate::Fence) closed.
+    #[error(
+        "given up after {0:.1?} without a response, because another manager may act by now: it may still take effect"
+    )]
+    GivenUp(Duration),
 }
 
 impl ApiError {
@@ -126,6 +132,7 @@ impl ApiError {
             | Cause::NotSent(_)
             | Cause::Fenced(_)
             | Cause::Timeout(_)
+            | Cause::GivenUp(_)
             | Cause::Decode(_)
             | Cause::TooLarge(_) => ErrorClass::Transient,
             Cause::Encode(_) | Cause::Undeclared { .. } => ErrorClass::Terminal,
@@ -134,7 +141,7 @@ impl ApiError {
 
     /// Returns `true` if a write that failed like this may have taken effect nevertheless.
     ///
-    /// A broken connection, a timeout, an undecodable response and an error of the server (5xx, which does not show
+    /// A broken connection, a timeout, a closed fence, an undecodable response and an error of the server (5xx, which does not show
     /// what its storage did) count as lost responses. So does any failure of a request that repeats a request whose
     /// response was lost. The failure of an admission webhook, which is called before the write, does not.
     #[must_use]
@@ -143,7 +150,7 @@ impl ApiError {
             return true;
         }
         match &self.cause {
-            Cause::Transport(_) | Cause::Timeout(_) | Cause::Decode(_) | Cause::TooLarge(_) => true,
+            Cause::Transport(_) | Cause::Timeout(_) | Cause::GivenUp(_) | Cause::Decode(_) | Cause::TooLarge(_) => true,
             Cause::NotSent(_) | Cause::Fenced(_) | Cause::Encode(_) | Cause::Undeclared { .. } => false,
             Cause::Status(status) => status.code >= 500 && status.code != 501 && !is_failed_webhook(status),
         }
@@ -354,6 +361,7 @@ mod tests {
             ("failing server", status(500, ""), ErrorClass::Unavailable),
             ("unimplemented", status(501, ""), ErrorClass::Transient),
             ("no response", ApiError::new("x", Cause::Timeout(Duration::from_secs(30))), ErrorClass::Transient),
+            ("given up", ApiError::new("x", Cause::GivenUp(Duration::from_secs(14))), ErrorClass::Transient),
             ("broken connection", ApiError::new("x", Cause::Transport("x".into())), ErrorClass::Transient),
         ] {
             assert_eq!(error.class(), class, "{name}");
@@ -405,6 +413,7 @@ mod tests {
         for (name, error, lost) in [
             ("broken connection", ApiError::new("x", Cause::Transport("x".into())), true),
             ("no response", ApiError::new("x", Cause::Timeout(Duration::from_secs(30))), true),
+            ("given up", ApiError::new("x", Cause::GivenUp(Duration::from_secs(14))), true),
             ("undecodable response", ApiError::new("x", Cause::Decode(unreadable())), true),
             ("no connection", ApiError::new("x", Cause::NotSent("x".into())), false),
             ("unwritable object", ApiError::new("x", Cause::Encode(unreadable())), false),

@@ -3,14 +3,19 @@
 #![expect(clippy::unwrap_used, reason = "a test fails where its helper does")]
 
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bytes::Bytes;
+use futures::{FutureExt as _, StreamExt as _, stream};
 use http::{Request, Response};
+use http_body::Frame;
+use http_body_util::StreamBody;
 use kcm_api::{ObjectKey, PartialObjectMeta, Resource};
 use kcm_client::{
-    ApiClient, ApiError, ClientBuilder, ClientLimits, ClientProvider, Limits, Patch, Payload, Subresource, UserAgent,
-    Written,
+    ApiClient, ApiError, ClientBuilder, ClientLimits, ClientMetrics, ClientProvider, Limits, Patch, Payload,
+    Subresource, UserAgent, Written,
 };
 use kube::client::Body;
 use serde_json::json;
@@ -120,6 +125,94 @@ async fn a_write_that_is_held_on_the_way_is_given_up_when_the_fence_closes_and_n
     assert_eq!(begun.elapsed(), Duration::from_secs(10));
     assert!(error.response_lost(), "it was sent, and may still take effect");
     assert_eq!(*seen.lock().unwrap(), ["PATCH"]);
+}
+
+/// A provider whose responses take `delay`, either to their head or to their body.
+#[derive(Clone, Copy)]
+struct Slow {
+    delay: Duration,
+    is_body_late: bool,
+}
+
+impl Slow {
+    fn builder(self) -> (ClientBuilder, Arc<GivenUp>) {
+        let (user_agent, given_up) = (UserAgent::new("kube-controller-manager", "v1.36.3", ""), Arc::default());
+        let metrics = Arc::<GivenUp>::clone(&given_up);
+        (ClientBuilder::with_metrics(self, user_agent, Limits::UNLIMITED, metrics), given_up)
+    }
+}
+
+impl ClientProvider for Slow {
+    fn client_for(&self, _identity: &str) -> kube::Client {
+        let Self { delay, is_body_late } = *self;
+        let service = tower::service_fn(move |_: Request<Body>| async move {
+            let late = tokio::time::sleep(delay).map(|()| {
+                let object = json!({"metadata": {"name": "a", "namespace": "default"}}).to_string();
+                Ok::<_, Infallible>(Frame::data(Bytes::from(object)))
+            });
+            let body = if is_body_late { late.into_stream().boxed() } else { stream::iter([late.await]).boxed() };
+            Ok::<_, Infallible>(Response::new(StreamBody::new(body)))
+        });
+        kube::Client::new(service, "default")
+    }
+}
+
+/// The number of writes that were given up.
+#[derive(Default)]
+struct GivenUp(AtomicUsize);
+
+impl ClientMetrics for GivenUp {
+    fn given_up(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Time for which a renewal of the lease keeps the fence open, with the default durations.
+const RENEWAL: Duration = Duration::from_millis(14_250);
+
+/// Opens the fence every two seconds, as the renewals of the lease do.
+async fn renew(clients: &ClientBuilder, renewals: usize) {
+    for _ in 0..renewals {
+        clients.fence().open_until(Instant::now() + RENEWAL);
+        tokio::time::sleep(Duration::from_secs(2)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_takes_longer_than_a_renewal_holds_succeeds_while_the_lease_is_renewed() {
+    for is_body_late in [false, true] {
+        let slow = Slow { delay: Duration::from_secs(20), is_body_late };
+        let ((clients, given_up), begun) = (slow.builder(), Instant::now());
+        clients.fence().open_until(begun + RENEWAL);
+        tokio::select! {
+            written = write(&clients, "a-controller") => drop(written.unwrap()),
+            () = renew(&clients, 100) => panic!("no response"),
+        }
+        let expected = (slow.delay, 0);
+        assert_eq!((begun.elapsed(), given_up.0.load(Ordering::Relaxed)), expected, "body late: {is_body_late}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_is_given_up_when_the_last_renewal_of_the_lease_no_longer_holds() {
+    for is_body_late in [false, true] {
+        let slow = Slow { delay: Duration::from_hours(1), is_body_late };
+        let ((clients, given_up), begun) = (slow.builder(), Instant::now());
+        clients.fence().open_until(begun + RENEWAL);
+        let waits = async {
+            let error = write(&clients, "a-controller").await.unwrap_err();
+            (error, begun.elapsed())
+        };
+        // The last of four renewals is after six seconds.
+        let ((error, waited), ()) = tokio::join!(waits, renew(&clients, 4));
+        let expected = (Duration::from_secs(6) + RENEWAL, 1);
+        assert_eq!((waited, given_up.0.load(Ordering::Relaxed)), expected, "body late: {is_body_late}");
+        assert!(error.response_lost(), "it was sent, and may still take effect");
+        assert_eq!(
+            error.message(),
+            "given up after 20.2s without a response, because another manager may act by now: it may still take effect"
+        );
+    }
 }
 
 /// Returns the time that so many concurrent reads take.

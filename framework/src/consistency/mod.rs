@@ -24,7 +24,7 @@
 //! - **A creation whose name the server chooses stays in doubt after a repeated error of the server.** Nothing refuses
 //!   the second of two: use [`Session::generate_name`](crate::Session::generate_name).
 //! - **An error of the server holds the key unless a second landing would be refused.** It is refused if the request
-//!   carries a resource version or a uid.
+//!   carries a resource version, or deletes or evicts an object by its uid. A patch with a uid alone lands a second time.
 //! - **A 500 without a reason holds the key until a live list that begins at once.** The API server has ended the
 //!   request, for example because an admission plugin failed. If storage did not respond, it may still take effect.
 //! - **The answer of a failing webhook settles a write.** Admission comes before storage.

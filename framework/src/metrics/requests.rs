@@ -28,6 +28,7 @@ pub(crate) struct RequestMetrics {
     throttled: Family<RequestLabels, Histogram>,
     request_size: Family<RequestLabels, Histogram>,
     response_size: Family<RequestLabels, Histogram>,
+    given_up: Counter,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -62,6 +63,7 @@ impl Default for RequestMetrics {
             throttled: seconds(),
             request_size: bytes(),
             response_size: bytes(),
+            given_up: Counter::default(),
         }
     }
 }
@@ -93,6 +95,11 @@ impl RequestMetrics {
             "rest_client_response_size_bytes",
             "[ALPHA] The size in bytes of the body of a response, by verb and host",
             self.response_size.clone(),
+        );
+        registry.register(
+            "api_server_writes_given_up",
+            "Writes that were given up without a response, because another manager might act by then",
+            self.given_up.clone(),
         );
     }
 
@@ -161,6 +168,10 @@ impl ClientMetrics for ToHost {
     fn repetition(&self, method: &str, code: Option<u16>) {
         let labels = Repeated { code: code_label(code), host: self.host.clone(), verb: method.to_owned() };
         self.families.retries.get_or_create(&labels).inc();
+    }
+
+    fn given_up(&self) {
+        self.families.given_up.inc();
     }
 
     fn throttled(&self, method: &str, waited: Duration) {

@@ -1,16 +1,18 @@
 //! The meaning of a response of the API server for its write: the repetition, the hold of the key, and the next try.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt as _;
 use kcm_framework::Delete;
 use kcm_framework::client::{ApiError, Patch, Payload};
-use kcm_sandbox_apiserver::{Fault, Status, Verb};
+use kcm_sandbox_apiserver::{Fault, Sandbox, Status, Verb};
+use kube::client::Body;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use crate::guarantees::support::{PARTS, Turn, World, key, part, seconds, settle};
+use crate::guarantees::support::{Options, PARTS, SETS, Turn, World, key, part, sandbox, seconds, settle};
 
 /// A write is given 30 s by the API server and 4 s for the network.
 const DEADLINE: Duration = Duration::from_secs(34);
@@ -276,7 +278,7 @@ async fn an_error_of_the_server_holds_the_key_unless_a_second_landing_would_be_r
         (Change::Create, true),
         (Change::PatchOfName, true),
         (Change::Put, false),
-        (Change::PatchOfUid, false),
+        (Change::PatchOfUid, true),
         (Change::Delete, false),
     ] {
         let (world, answers) = answered(kind, unavailable(None)).await;
@@ -290,11 +292,53 @@ async fn an_error_of_the_server_holds_the_key_unless_a_second_landing_would_be_r
 #[tokio::test(start_paused = true)]
 async fn a_500_without_a_reason_holds_the_key_until_a_live_list_that_begins_at_once() {
     let kinds = [Change::Create, Change::PatchOfName, Change::Put, Change::PatchOfUid, Change::Delete];
-    for (kind, lists) in kinds.into_iter().zip([1, 1, 0, 0, 0]) {
+    for (kind, lists) in kinds.into_iter().zip([1, 1, 0, 1, 0]) {
         let (world, answers) = answered(kind, Status::new(500, "", "the plugin failed")).await;
         assert!(answers.lock()[0].is_err(), "{kind:?}");
         assert_eq!((world.live_checks().len(), world.parked().len()), (lists, 0), "{kind:?}");
     }
+}
+
+/// A client behind a gateway that answers 503 to the first patch, although the API server has executed it.
+fn behind_gateway(sandbox: &Sandbox) -> kube::Client {
+    let (client, has_failed) = (sandbox.client(), Arc::new(AtomicBool::new(false)));
+    let service = tower::service_fn(move |request: http::Request<Body>| {
+        let (client, has_failed) = (client.clone(), Arc::clone(&has_failed));
+        async move {
+            let is_patch = request.method() == http::Method::PATCH;
+            let mut response = client.send(request).await?;
+            if is_patch && !has_failed.swap(true, Ordering::Relaxed) {
+                *response.status_mut() = http::StatusCode::SERVICE_UNAVAILABLE;
+                *response.body_mut() = Body::from(b"no healthy upstream".to_vec());
+            }
+            Ok::<_, kube::Error>(response)
+        }
+    });
+    kube::Client::new(service, "default")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_is_not_taken_twice_if_a_gateway_fails_after_its_patch_took_effect() {
+    let sandbox = sandbox();
+    let options = Options { client: Some(behind_gateway(&sandbox)), ..Options::default() };
+    let world = World::with(options, &sandbox, |turn| {
+        async move {
+            // The label is the step.
+            if turn.wanted() == 1 {
+                turn.create_part().await?;
+                let patch = json!({"metadata": {"uid": turn.uid(), "labels": {"count": "2"}}});
+                turn.session.of(&SETS).patch(turn.key, Patch::Merge(Payload::json(&patch))).await?;
+            }
+            Ok(())
+        }
+        .boxed()
+    })
+    .await;
+    sandbox.faults().delay_events(&SETS, seconds(5));
+    world.create_set("a", 1);
+    tokio::time::sleep(seconds(100)).await;
+    assert_eq!(sandbox.list(&SETS, None)[0]["metadata"]["labels"]["count"], "2");
+    assert_eq!((world.parts().len(), world.parked().len()), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]

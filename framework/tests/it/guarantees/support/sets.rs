@@ -57,6 +57,11 @@ impl Turn<'_> {
         set.map_or(0, |set| set.metadata.labels.get("count").unwrap_or("0").parse().unwrap())
     }
 
+    /// The uid of the set in the cache.
+    pub(crate) fn uid(&self) -> Uid {
+        self.sets.get(self.key).map(|set| set.metadata.uid.clone()).unwrap_or_default()
+    }
+
     /// The parts of the set, as the cache shows them.
     pub(crate) fn parts(&self) -> Vec<Arc<PartialObjectMeta>> {
         let mut parts = self.parts.list();
