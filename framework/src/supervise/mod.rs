@@ -102,10 +102,12 @@ impl Supervisor {
         let _stopped = StoppedOnDrop(&self.record);
         let controller = self.descriptor.name;
         while !cancel.is_cancelled() {
+            // The start of the manager waits until this turn ends, so it ends in every case but a start.
+            let turn = self.first_turn.lock().take();
             if !self.controls.enables(&self.descriptor) {
                 tracing::warn!(controller, "Controller is disabled");
                 self.record.enter(ControllerState::Disabled("--controllers does not enable it".to_owned()));
-                drop(self.first_turn.lock().take());
+                drop(turn);
                 cancel.run_until_cancelled(self.controls.enabled(&self.descriptor)).await;
                 continue;
             }
@@ -113,11 +115,12 @@ impl Supervisor {
                 let reason = "it reads parts of objects that the caches do not keep: restart the manager to enable it";
                 tracing::error!(controller, reason, "Controller is not started");
                 self.record.enter(ControllerState::Disabled(reason.to_owned()));
+                drop(turn);
                 cancel.run_until_cancelled(self.controls.disabled(&self.descriptor)).await;
                 continue;
             }
             let life = cancel.child_token();
-            let mut serving = pin!(self.serve(&life));
+            let mut serving = pin!(self.serve(&life, turn));
             tokio::select! {
                 () = &mut serving => {}
                 () = self.controls.disabled(&self.descriptor) => {
@@ -131,10 +134,9 @@ impl Supervisor {
     }
 
     /// Initializes the controller and runs its loops, again and again, until `life` is cancelled.
-    async fn serve(&self, life: &CancellationToken) {
+    async fn serve(&self, life: &CancellationToken, first_turn: Option<Turn>) {
         let controller = self.descriptor.name;
         self.record.enter(ControllerState::Pending);
-        let first_turn = self.first_turn.lock().take();
         let next_turn = async {
             match first_turn {
                 Some(turn) => turn,

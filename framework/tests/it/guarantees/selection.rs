@@ -7,7 +7,7 @@ use kcm_api::views::PodVolumes;
 use kcm_api::{Need, ObjectKey, PartialObjectMeta};
 use kcm_framework::{
     ControllerContext, ControllerDescriptor, ControllerState, GRACE, Loops, Reconcile, ReconcileError, Registry,
-    Selection, Session, Source, async_trait,
+    Selection, Session, Source, Stage, async_trait,
 };
 use kcm_sandbox_apiserver::Sandbox;
 use parking_lot::Mutex;
@@ -189,4 +189,28 @@ async fn a_controller_that_needs_more_of_objects_than_the_caches_keep_is_not_sta
     let reason = "it reads parts of objects that the caches do not keep: restart the manager to enable it";
     assert_eq!(manager.state("a-controller"), ControllerState::Disabled(reason.to_owned()));
     assert!(of_a.lock().is_empty(), "it would see empty parts");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_that_is_added_during_the_start_and_cannot_be_started_does_not_block_the_start() {
+    const LATE: ControllerDescriptor = descriptor("c-controller").needs(&[Need::part::<PodVolumes>()]);
+    let slow = |_| async {
+        tokio::time::sleep(seconds(5)).await;
+        Ok(Loops::new())
+    };
+    let manager = Setup::on(&sandbox())
+        .controller(A, slow)
+        .controller(B, |_| std::future::ready(Ok(Loops::new())))
+        .controller(LATE, |_| std::future::ready(Ok(Loops::new())))
+        .select(&["*", "-c-controller"])
+        .start();
+    until("the first controller initializes", || manager.state("a-controller") == ControllerState::Initializing).await;
+    // Each controller is asked for when its place in the order comes, so before the third.
+    let registry = Registry::of([A, B, LATE]).unwrap();
+    manager.handle.select(Selection::parse(["*"], &registry, &[]).unwrap());
+    let started = tokio::time::timeout(seconds(6), manager.handle.reaches(Stage::Loops)).await;
+    assert!(started.is_ok(), "the start waits for a controller that is not started");
+    until("the others run", || manager.state("b-controller") == ControllerState::Running).await;
+    let reason = "it reads parts of objects that the caches do not keep: restart the manager to enable it";
+    assert_eq!(manager.state("c-controller"), ControllerState::Disabled(reason.to_owned()));
 }
