@@ -10,7 +10,7 @@ use kcm_client::error_chain;
 use kcm_informers::{Backoff, panic_message};
 use kcm_workqueue::{Priority, Queue};
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 
 use super::error::Retry;
 use super::gate::{Gate, Inside};
@@ -34,8 +34,8 @@ const PREPARE_BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::
 pub(crate) struct Workers<K: QueueKey> {
     pub(super) core: LoopCore,
     pub(super) queue: Queue<K>,
-    /// The keys that failed in what may be an outage.
-    undecided: Undecided<(K, Class)>,
+    /// The reconciles that failed in what may be an outage.
+    undecided: Undecided<Failure<K>>,
     pub(super) recording: Recording<K>,
     /// Behind a pointer, so that workers are code of a key's type only, and not of each reconciler's.
     reconciler: Box<dyn Reconcile<K>>,
@@ -210,33 +210,40 @@ impl<K: QueueKey> Workers<K> {
 
     /// Requeues a key whose reconcile began when there had been so many `outages`.
     fn failed(&self, key: &K, error: &ReconcileError, outages: u64) -> Ended {
-        let (class, before) = (error.class(), self.queue.failures(key));
         let source = std::error::Error::source(error);
         let message: Box<str> = source.map_or_else(|| error.to_string(), error_chain).into();
+        let failure =
+            Failure { key: key.clone(), class: error.class(), message: message.clone(), span: Span::current() };
+        let class = failure.class;
         if class.may_be_outage() && !self.core.api.connection().has_served_since(outages) {
-            self.core.metrics.reconciled(self.core.controller, self.core.name, "unreachable");
-            tracing::debug!(%key, error = source, "Reconcile failed as the API server is unreachable; waiting for it");
-            self.undecided.add((key.clone(), class), outages);
+            tracing::debug!(%key, error = source, "Reconcile failed, maybe in an outage; a probe decides");
+            self.undecided.add(failure, outages);
             return Ended::Unreachable { error: message };
         }
+        self.count_failure(&failure);
+        Ended::Failed { class: class.as_str(), error: message }
+    }
+
+    /// Counts, logs and requeues a failure that is no outage.
+    fn count_failure(&self, failure: &Failure<K>) {
+        let Failure { key, class, message, .. } = failure;
         self.core.metrics.reconciled(self.core.controller, self.core.name, class.as_str());
         match class {
-            Class::Conflict if !class.is_logged(before) => {
-                tracing::debug!(%key, error = source, "Conflict; requeued");
+            Class::Conflict if !class.is_logged(self.queue.failures(key)) => {
+                tracing::debug!(%key, error = %message, "Conflict; requeued");
             }
             Class::Conflict | Class::Transient | Class::Unavailable => {
-                tracing::warn!(%key, error = source, "Reconcile failed; requeued with back-off");
+                tracing::warn!(%key, error = %message, "Reconcile failed; requeued with back-off");
             }
             Class::Terminal => {
-                tracing::warn!(%key, error = source, "Reconcile failed; not requeued until something changes");
+                tracing::warn!(%key, error = %message, "Reconcile failed; not requeued until something changes");
             }
             Class::Forbidden => tracing::error!(
-                %key, error = source,
+                %key, error = %message,
                 "Reconcile lacks a permission: grant it to the user that the message names",
             ),
         }
-        self.requeue(key, class);
-        Ended::Failed { class: class.as_str(), error: message }
+        self.requeue(key, *class);
     }
 
     fn requeue(&self, key: &K, class: Class) {
@@ -248,16 +255,19 @@ impl<K: QueueKey> Workers<K> {
         }
     }
 
-    /// Requeues the undecided keys: without back-off if they failed in an outage, else with back-off. Never returns.
+    /// Requeues the undecided keys: without back-off if they failed in an outage, else as every other failure. Never
+    /// returns.
     async fn decide(&self) {
         self.undecided
-            .decide(|(key, class), was_reachable| {
+            .decide(|failure, was_reachable| {
                 if was_reachable {
-                    self.requeue(&key, class);
-                } else {
-                    self.recording.triggers().add(&key, TriggerCause::OutageEnded, None, None);
-                    self.queue.add(key, Priority::Live);
+                    failure.span.in_scope(|| self.count_failure(&failure));
+                    return;
                 }
+                let Failure { key, .. } = failure;
+                self.core.metrics.reconciled(self.core.controller, self.core.name, "unreachable");
+                self.recording.triggers().add(&key, TriggerCause::OutageEnded, None, None);
+                self.queue.add(key, Priority::Live);
             })
             .await;
     }
@@ -269,6 +279,15 @@ impl<K: QueueKey> Workers<K> {
         self.queue.retry(key.clone());
         Ended::Panicked(panic.into())
     }
+}
+
+/// A failed reconcile.
+struct Failure<K> {
+    key: K,
+    class: Class,
+    message: Box<str>,
+    /// The span of the reconcile, which names the loop and the attempt in logs.
+    span: Span,
 }
 
 /// A key that a worker processes. When it is dropped, the key returns to the queue and waits for its pending writes.
