@@ -9,6 +9,7 @@ use kcm_client::clock::Clock;
 use kcm_client::{ApiClient, ApiError, Cause, Patch, Payload, Subresource};
 use kcm_informers::is_storage_failure;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::correlate::{Correlator, Decision};
@@ -18,6 +19,9 @@ const EVENTS: Resource = Resource::namespaced("", "v1", "events", "Event");
 const QUEUED: usize = 1000;
 const TRIES: u32 = 12;
 const BETWEEN_TRIES: Duration = Duration::from_secs(10);
+/// The longest honoured `Retry-After`, as for lists: a load balancer under maintenance may ask for more and recover
+/// sooner, and all other events of the component wait meanwhile.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(1);
 
 /// An event recorder. Cheap to clone, and never waits.
 ///
@@ -93,6 +97,8 @@ pub struct Broadcaster {
     client: ApiClient,
     queue: mpsc::Receiver<Occurrence>,
     correlator: Correlator,
+    /// The start of the time of the correlator.
+    started: Instant,
     random: fastrand::Rng,
 }
 
@@ -103,7 +109,8 @@ impl Broadcaster {
         let (sender, queue) = mpsc::channel(QUEUED);
         let recorder = Recorder { component: component.into(), queue: sender, clock, dropped: Arc::default() };
         let random = fastrand::Rng::with_seed(seed);
-        (recorder, Self { client, queue, correlator: Correlator::default(), random })
+        let (correlator, started) = (Correlator::default(), Instant::now());
+        (recorder, Self { client, queue, correlator, started, random })
     }
 
     /// Sends events until `cancel`, then, for at most `grace`, the queued ones, with one attempt each.
@@ -124,13 +131,13 @@ impl Broadcaster {
                     None => return,
                 },
             };
-            let decision = self.correlator.decide(&occurrence);
+            let decision = self.correlator.decide(&occurrence, self.started.elapsed());
             self.send(&decision, TRIES, &cancel).await;
         }
         self.queue.close();
         let flush = async {
             while let Some(occurrence) = self.queue.recv().await {
-                let decision = self.correlator.decide(&occurrence);
+                let decision = self.correlator.decide(&occurrence, self.started.elapsed());
                 self.send(&decision, 1, &cancel).await;
             }
         };
@@ -164,7 +171,7 @@ impl Broadcaster {
                 break;
             }
             let pause = if tried == 1 { BETWEEN_TRIES.mul_f64(self.random.f64()) } else { BETWEEN_TRIES };
-            let pause = error.retry_after().map_or(pause, |asked| asked.max(pause));
+            let pause = error.retry_after().map_or(pause, |asked| asked.min(LONGEST_RETRY_AFTER).max(pause));
             let was_cancelled = cancel.run_until_cancelled(tokio::time::sleep(pause)).await.is_none();
             if was_cancelled {
                 tracing::warn!(
