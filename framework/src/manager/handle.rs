@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::stage::Stage;
-use crate::controller::{Registry, Selection};
+use crate::controller::{ControllerDescriptor, Registry, Selection};
 use crate::explain::{KeyExplanation, QueueStatus, WaitExplanation};
 use crate::live_settings::LiveSettings;
 use crate::metrics::Metrics;
@@ -30,6 +30,7 @@ pub struct ManagerHandle {
 struct Inner {
     /// Of every controller, sorted by name.
     records: Vec<Arc<Record>>,
+    descriptors: Vec<ControllerDescriptor>,
     controls: Arc<Controls>,
     settings: LiveSettings,
     fence: Fence,
@@ -55,6 +56,7 @@ impl ManagerHandle {
         });
         let inner = Inner {
             records,
+            descriptors: registry.iter().copied().collect(),
             controls: Arc::new(controls),
             settings,
             fence,
@@ -162,14 +164,36 @@ impl ManagerHandle {
     /// controller uses. Nothing changes for all other controllers. A controller that
     /// [needs](crate::ControllerDescriptor::needs) parts that no controller needed at the start is not started, and its state
     /// gives this reason.
+    ///
+    /// An added controller reads its own settings as they were last [reloaded](Self::reload). If it reads a setting of
+    /// another controller, or a feature gate, that has changed since the start, it is not started, and its state gives
+    /// this reason.
     pub fn select(&self, selection: Selection) {
-        self.inner.controls.select(selection);
+        let Inner { descriptors, controls, settings, .. } = &*self.inner;
+        for descriptor in descriptors {
+            match (controls.enables(descriptor), selection.enables(descriptor)) {
+                (false, true) => settings.enable(descriptor.name),
+                (true, true) => {}
+                (_, false) => settings.disable(descriptor.name),
+            }
+        }
+        controls.select(selection);
     }
 
-    /// Applies new values of settings that are [reloaded](kcm_config::Row::reloaded): the numbers of workers of loops. All
-    /// other settings keep the values of the start.
+    /// Applies new values of settings that are [reloaded](kcm_config::Row::reloaded): the numbers of workers of loops.
+    /// Controllers that are [added](Self::select) later read their own settings from `settings`. All other settings keep
+    /// the values of the start.
     pub fn reload(&self, settings: Effective) {
         self.inner.settings.replace(settings);
+    }
+
+    /// Returns `true` if the manager, or a controller that is enabled, uses another value of a setting than `settings`
+    /// has, and does so until the next start.
+    #[must_use]
+    pub fn needs_restart(&self, setting: &str, settings: &Effective) -> bool {
+        let Inner { descriptors, controls, .. } = &*self.inner;
+        let enabled = descriptors.iter().filter(|descriptor| controls.enables(descriptor));
+        self.inner.settings.needs_restart(setting, settings, enabled)
     }
 
     /// Stops the loops of all controllers, and returns when none runs. Informers and event handlers stay, so that the

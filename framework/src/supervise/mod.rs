@@ -38,6 +38,7 @@ mod stalls;
 mod status;
 mod turns;
 
+use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
@@ -67,6 +68,14 @@ use crate::controller::{ControllerContext, ControllerDescriptor, Loops, SharedCo
 pub const INIT_PATIENCE: Duration = Duration::from_secs(10);
 
 type Initialized = Result<Loops, BoxError>;
+
+/// The end of [`Supervisor::serve`].
+enum Served {
+    /// The controller must stop.
+    Ended,
+    /// A reload enabled it, and it reads settings of others that have changed since the start.
+    NotStarted { outdated: BTreeSet<String> },
+}
 
 /// The supervisor of one controller.
 pub(crate) struct Supervisor {
@@ -119,22 +128,36 @@ impl Supervisor {
                 cancel.run_until_cancelled(self.controls.disabled(&self.descriptor)).await;
                 continue;
             }
+            let mut reloads = self.shared.live_settings.reloads();
             let life = cancel.child_token();
             let mut serving = pin!(self.serve(&life, turn));
             tokio::select! {
-                () = &mut serving => {}
+                served = &mut serving => match served {
+                    Served::Ended => {}
+                    Served::NotStarted { outdated } => {
+                        let outdated = Vec::from_iter(outdated).join(" and ");
+                        let reason = format!("it reads {outdated}, changed since the start: restart the manager to enable it");
+                        tracing::warn!(controller, reason, "Controller is not started");
+                        self.record.enter(ControllerState::Disabled(reason));
+                        tokio::select! {
+                            () = cancel.cancelled() => {}
+                            () = self.controls.disabled(&self.descriptor) => {}
+                            _ = reloads.changed() => self.shared.live_settings.enable(controller),
+                        }
+                    }
+                },
                 () = self.controls.disabled(&self.descriptor) => {
                     tracing::info!(controller, "Stopping controller because it is now disabled");
                     self.record.enter(ControllerState::Stopping);
                     life.cancel();
-                    self.drain(self.controls.grace(), serving).await;
+                    self.drain(self.controls.grace(), serving.map(drop)).await;
                 }
             }
         }
     }
 
     /// Initializes the controller and runs its loops, again and again, until `life` is cancelled.
-    async fn serve(&self, life: &CancellationToken, first_turn: Option<Turn>) {
+    async fn serve(&self, life: &CancellationToken, first_turn: Option<Turn>) -> Served {
         let controller = self.descriptor.name;
         self.record.enter(ControllerState::Pending);
         let next_turn = async {
@@ -143,7 +166,7 @@ impl Supervisor {
                 None => self.turns.next().await,
             }
         };
-        let Some(turn) = life.run_until_cancelled(next_turn).await else { return };
+        let Some(turn) = life.run_until_cancelled(next_turn).await else { return Served::Ended };
         let mut turn = Some(turn);
         let mut backoff = BACKOFF;
         let mut was_skipped = false;
@@ -152,7 +175,11 @@ impl Supervisor {
             let mut changes = self.shared.discovery.changes();
             let attempt = Attempt::new(self);
             let initializing = self.initialize(&attempt.context, turn.take());
-            let Some(initialized) = life.run_until_cancelled(initializing).await else { return };
+            let Some(initialized) = life.run_until_cancelled(initializing).await else { return Served::Ended };
+            let outdated = attempt.context.outdated_settings(self.descriptor.required_gates);
+            if !outdated.is_empty() {
+                return Served::NotStarted { outdated };
+            }
             match initialized {
                 Ok(Loops { none_because: Some(reason), .. }) => {
                     drop(attempt);
@@ -178,6 +205,7 @@ impl Supervisor {
                 }
             }
         }
+        Served::Ended
     }
 
     /// Calls the `InitFunc` once. In a turn, after the delay of the turn, which ends with the call or after

@@ -12,7 +12,7 @@ use crate::progress::Stall;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ControllerState {
-    /// It does not run, for this reason: `--controllers`, or a feature gate.
+    /// It does not run, for this reason: `--controllers`, a feature gate, or settings that need a restart.
     Disabled(String),
     /// It waits for its turn: controllers are initialized one after another.
     Pending,
