@@ -131,4 +131,4 @@ pub use metrics::{Metrics, NoMetrics};
 pub use options::QueueOptions;
 pub use priority::Priority;
 pub use queue::{Queue, WeakQueue};
-pub use snapshot::{Delayed, Failing, Held, KeyStage, KeyStatus, QueueSnapshot, UnfinishedWork};
+pub use snapshot::{Delayed, Failing, Held, KeyStage, KeyStatus, ParkedKeys, QueueSnapshot, UnfinishedWork};

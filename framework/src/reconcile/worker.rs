@@ -9,6 +9,8 @@ use kcm_api::ObjectKey;
 use kcm_client::error_chain;
 use kcm_informers::{Backoff, panic_message};
 use kcm_workqueue::{Priority, Queue};
+use parking_lot::Mutex;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
 
@@ -24,7 +26,6 @@ use crate::consistency::{Primary, Tracker};
 use crate::control_loop::Loop;
 use crate::explain::{Ended, Notes, TriggerCause, Triggers};
 use crate::live_settings::WorkerCount;
-use crate::progress::stall_probe;
 use crate::queue_key::QueueKey;
 
 /// The back-off of a preparation that fails: 1 s doubling to a minute.
@@ -43,7 +44,9 @@ pub(crate) struct Workers<K: QueueKey> {
     pub(super) guard: Arc<UndecodableGuard<K>>,
     pub(super) primary: Primary,
     /// Closed while any write of the loop is pending. `None` for a loop without a barrier.
-    gate: Option<Gate>,
+    pub(super) gate: Option<Gate>,
+    /// When its preparation began. `None` unless it is being prepared.
+    pub(super) preparing: Mutex<Option<Instant>>,
 }
 
 impl<K: QueueKey> Workers<K> {
@@ -61,6 +64,7 @@ impl<K: QueueKey> Workers<K> {
             tracker: Tracker::new(queue.clone(), Arc::clone(&core.caches), primary.clone()),
             guard: UndecodableGuard::new(queue.clone(), Arc::clone(&core.caches), primary.clone()),
             gate: has_barrier.then(|| Gate::new(core.name, Arc::clone(&core.caches))),
+            preparing: Mutex::default(),
             core,
             queue,
             reconciler,
@@ -73,8 +77,7 @@ impl<K: QueueKey> Workers<K> {
         let shared = Arc::new(self);
         // With more workers a key would be taken while another writes.
         let workers = if shared.gate.is_some() { WorkerCount::Fixed(1) } else { count };
-        let inspect = Arc::clone(&shared);
-        let stall = stall_probe(&shared.queue);
+        let (inspect, progress) = (Arc::clone(&shared), Arc::clone(&shared));
         let described = Loop::new(inspect.core.name, inspect.core.caches.to_vec(), move |cancel| {
             let (shared, workers) = (Arc::clone(&shared), workers.clone());
             Box::pin(async move {
@@ -90,11 +93,12 @@ impl<K: QueueKey> Workers<K> {
                 }
             })
         });
-        described.inspected(inspect).with_stall_probe(stall)
+        described.inspected(inspect).with_progress(progress)
     }
 
     /// Prepares the reconciler, with back-off until it succeeds, and waits until the caches show what it wrote.
     async fn prepare(&self) {
+        *self.preparing.lock() = Some(Instant::now());
         let mut backoff = PREPARE_BACKOFF;
         loop {
             let session = self.session();
@@ -108,7 +112,10 @@ impl<K: QueueKey> Workers<K> {
                     () = gate.check_pending_writes(&self.core.live) => {}
                 }
             }
-            let Err(error) = prepared else { return };
+            let Err(error) = prepared else {
+                *self.preparing.lock() = None;
+                return;
+            };
             self.report_preparation(&error);
             tokio::time::sleep(backoff.next_delay()).await;
         }

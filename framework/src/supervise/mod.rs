@@ -22,7 +22,9 @@
 //! - *A controller that is taken away drains and leaves nothing behind*, and an added controller starts as at the start
 //!   of the manager.
 //! - *Loops stop and start again while informers stay*, all loops or the loops of some controllers.
-//! - *A loop that makes no progress while it has keys is stalled*: after [`STALLED_AFTER`](crate::STALLED_AFTER), log,
+//! - *A controller that a reload adds reads its own settings of that reload*, and is not started if it reads a setting of
+//!   another or a feature gate that has changed since the start.
+//! - *A loop that makes no progress while it has work is stalled*: after [`STALLED_AFTER`](crate::STALLED_AFTER), log,
 //!   metrics and the handle of the manager show the key and for how long.
 //! - *An `InitFunc` that fails is tried again while its siblings run*, with back-off. A panic is a failure.
 //! - *A loop that dies is started again with back-off, and its siblings go on.*

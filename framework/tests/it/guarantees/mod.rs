@@ -26,6 +26,7 @@ mod repeats;
 mod selection;
 mod sends;
 mod session;
+mod stalls;
 mod standby;
 mod supervision;
 mod support;
