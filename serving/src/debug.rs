@@ -119,6 +119,7 @@ fn cache(status: &InformerStatus, bytes: Option<usize>) -> Value {
         "bytes": bytes,
         "lists": status.lists,
         "lastEventSecondsAgo": status.last_event_ago.map(seconds),
+        "confirmedSecondsAgo": status.confirmed_ago.map(seconds),
         "resourceVersion": status.last_sync_resource_version.to_string(),
     })
 }

@@ -177,8 +177,7 @@ impl ManagerBuilder {
         let names = self.registry.iter().map(|descriptor| descriptor.name).collect();
         let controls = Controls::new(names, self.selection, self.grace);
         let live_settings = LiveSettings::new(self.settings.clone());
-        let fence = clients.fence().clone();
-        let handle = ManagerHandle::new(&self.registry, controls, live_settings, fence, &self.metrics);
+        let handle = ManagerHandle::new(&self.registry, controls, live_settings, &clients, &self.metrics);
         self.metrics.register_collector(ControllerMetrics::of(handle.records()));
         self.metrics.show_gates(&self.settings);
         self.metrics.set_exposition(self.exposition);

@@ -1,17 +1,19 @@
 //! The handle of a manager.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use kcm_api::ObjectKey;
-use kcm_client::Fence;
+use kcm_client::{ClientBuilder, Fence};
 use kcm_config::Effective;
-use kcm_informers::{Factory, InformerStatus};
+use kcm_informers::{Connection, ConnectionStatus, Factory, InformerStatus};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use super::metrics::ManagerMetrics;
 use super::stage::Stage;
 use crate::controller::{ControllerDescriptor, Registry, Selection};
+use crate::discovery::Discovery;
 use crate::explain::{KeyExplanation, QueueStatus, WaitExplanation};
 use crate::live_settings::LiveSettings;
 use crate::metrics::Metrics;
@@ -34,11 +36,19 @@ struct Inner {
     controls: Arc<Controls>,
     settings: LiveSettings,
     fence: Fence,
+    connection: Connection,
     panics: PanicLog,
     /// The stage that the start has reached.
     stage: watch::Sender<Option<Stage>>,
     /// Absent before the start and after the end.
-    informers: Mutex<Option<Factory>>,
+    running: Mutex<Option<Running>>,
+}
+
+/// The parts of a manager that runs.
+#[derive(Clone)]
+struct Running {
+    informers: Factory,
+    discovery: Discovery,
 }
 
 impl ManagerHandle {
@@ -46,7 +56,7 @@ impl ManagerHandle {
         registry: &Registry,
         controls: Controls,
         settings: LiveSettings,
-        fence: Fence,
+        clients: &ClientBuilder,
         metrics: &Arc<Metrics>,
     ) -> Self {
         let records: Vec<_> = registry.iter().map(|descriptor| Record::new(descriptor.name)).collect();
@@ -59,12 +69,20 @@ impl ManagerHandle {
             descriptors: registry.iter().copied().collect(),
             controls: Arc::new(controls),
             settings,
-            fence,
+            fence: clients.fence().clone(),
+            connection: clients.connection().clone(),
             panics: PanicLog::new(Arc::clone(metrics)),
             stage: watch::Sender::new(None),
-            informers: Mutex::new(None),
+            running: Mutex::new(None),
         };
-        Self { inner: Arc::new(inner) }
+        let handle = Self { inner: Arc::new(inner) };
+        metrics.register_collector(ManagerMetrics::of(&handle));
+        handle
+    }
+
+    /// A reference that does not keep the handle.
+    pub(super) fn downgrade(&self) -> WeakHandle {
+        WeakHandle(Arc::downgrade(&self.inner))
     }
 
     /// The status of every controller, sorted by name.
@@ -130,15 +148,28 @@ impl ManagerHandle {
     /// The status of each informer; empty unless the manager runs.
     #[must_use]
     pub fn informers(&self) -> Vec<InformerStatus> {
-        let informers = self.inner.informers.lock().clone();
-        informers.map(|informers| informers.status()).unwrap_or_default()
+        self.running().map(|running| running.informers.status()).unwrap_or_default()
     }
 
     /// As [`informers`](Self::informers), with the memory of each cache at least, in bytes. Reads every cached object.
     #[must_use]
     pub fn caches(&self) -> Vec<(InformerStatus, usize)> {
-        let informers = self.inner.informers.lock().clone();
-        informers.map(|informers| informers.status_with_bytes()).unwrap_or_default()
+        self.running().map(|running| running.informers.status_with_bytes()).unwrap_or_default()
+    }
+
+    /// The state of the connection to the API server.
+    #[must_use]
+    pub fn connection(&self) -> ConnectionStatus {
+        self.inner.connection.status()
+    }
+
+    /// The discovery of the resources that the API server serves; absent unless the manager runs.
+    pub(super) fn discovery(&self) -> Option<Discovery> {
+        self.running().map(|running| running.discovery)
+    }
+
+    fn running(&self) -> Option<Running> {
+        self.inner.running.lock().clone()
     }
 
     /// The tasks of the manager that have panicked, sorted by name. Controllers count their own failures.
@@ -253,12 +284,21 @@ impl ManagerHandle {
         self.inner.stage.send_replace(Some(stage));
     }
 
-    pub(super) fn started(&self, informers: Factory) {
-        *self.inner.informers.lock() = Some(informers);
+    pub(super) fn started(&self, informers: Factory, discovery: Discovery) {
+        *self.inner.running.lock() = Some(Running { informers, discovery });
     }
 
     pub(super) fn ended(&self) {
-        *self.inner.informers.lock() = None;
+        *self.inner.running.lock() = None;
+    }
+}
+
+/// A [`ManagerHandle`] that does not keep the state of the manager, for metrics that the state keeps.
+pub(super) struct WeakHandle(Weak<Inner>);
+
+impl WeakHandle {
+    pub(super) fn upgrade(&self) -> Option<ManagerHandle> {
+        Some(ManagerHandle { inner: self.0.upgrade()? })
     }
 }
 

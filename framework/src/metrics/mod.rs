@@ -51,6 +51,7 @@ pub struct Metrics {
     reconciles: family::Family<ReconcileLabels, Counter>,
     loop_failures: family::Family<LoopLabels, Counter>,
     task_panics: family::Family<TaskLabels, Counter>,
+    events_dropped: family::Family<DropLabels, Counter>,
     health: HealthMetrics,
     options: Mutex<ExpositionOptions>,
     /// The metrics that controllers registered, by type.
@@ -75,6 +76,12 @@ struct LoopLabels {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct TaskLabels {
     task: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DropLabels {
+    component: String,
+    reason: &'static str,
 }
 
 impl Metrics {
@@ -110,6 +117,12 @@ impl Metrics {
             "Tasks of the manager that panicked and were started again",
             task_panics.clone(),
         );
+        let events_dropped = family::Family::default();
+        registry.register(
+            "manager_events_dropped",
+            "Events that were not sent, by component and reason: queue_full, stopped, rate_limited, rejected or given_up",
+            events_dropped.clone(),
+        );
         version::register(&mut registry);
         let registry = Mutex::new(registry);
         let of_controllers = Mutex::default();
@@ -123,6 +136,7 @@ impl Metrics {
             reconciles,
             loop_failures,
             task_panics,
+            events_dropped,
             health: HealthMetrics::default(),
             options: Mutex::default(),
             of_controllers,
@@ -253,6 +267,11 @@ impl Metrics {
 
     pub(crate) fn task_panicked(&self, task: &'static str) {
         self.task_panics.get_or_create(&TaskLabels { task }).inc();
+    }
+
+    pub(crate) fn events_dropped(&self, component: &str, reason: &'static str, events: usize) {
+        let labels = DropLabels { component: component.to_owned(), reason };
+        self.events_dropped.get_or_create(&labels).inc_by(u64::try_from(events).unwrap_or(u64::MAX));
     }
 
     pub(crate) fn loop_failed(&self, controller: &str, name: &'static str) {

@@ -30,5 +30,6 @@ mod stalls;
 mod standby;
 mod supervision;
 mod support;
+mod visible;
 mod workers;
 mod writes;
