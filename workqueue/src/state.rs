@@ -187,6 +187,9 @@ impl<K: Clone + Eq + Hash> State<K> {
         {
             entry.stage = Stage::Idle;
             self.parked.remove(key);
+            if self.parked.is_empty() && self.parked.capacity() > 1024 {
+                self.parked.shrink_to_fit();
+            }
             self.requeue_or_remove(key, now);
         }
     }
