@@ -5,8 +5,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Time after which a loop counts as stalled: a key is processed, or waits for its own writes, for that long, or no key is
-/// taken for that long while keys are ready. It is longer than the repetitions of several requests of one reconcile take.
+/// Time after which a loop counts as stalled: a key is processed, or waits for its own writes, for that long, or no key
+/// is taken for that long while keys are ready. It is longer than the repetitions of several requests of one reconcile
+/// take.
 pub const STALLED_AFTER: Duration = Duration::from_mins(2);
 
 /// A loop that makes no progress although it has work.

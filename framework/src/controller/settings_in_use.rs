@@ -14,8 +14,8 @@ use crate::live_settings::LiveSettings;
 /// manager.
 ///
 /// A controller that a reload enables must not act on values that the new file does not have. So its own settings come
-/// from that file. Settings of others, and feature gates, keep the values of the start until the next start. If the file
-/// has another value, reading it is an error, and the controller is not started.
+/// from that file. Settings of others, and feature gates, keep the values of the start. If the file has another value,
+/// reading it is an error, and the controller is not started.
 #[derive(Clone)]
 pub(crate) struct SettingsInUse {
     own: &'static [Row],
@@ -40,7 +40,7 @@ impl SettingsInUse {
     }
 
     /// # Errors
-    /// No row has the name of the setting, its value does not fit `T`, or the setting belongs to others and has changed.
+    /// No row has the name of the setting, its value does not fit `T`, or the setting is another's and has changed.
     pub(crate) fn read<T: DeserializeOwned>(&self, setting: &Setting<T>) -> Result<T, BoxError> {
         let name = setting.name();
         if self.own.iter().any(|row| row.name == name) {

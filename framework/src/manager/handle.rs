@@ -212,8 +212,8 @@ impl ManagerHandle {
     }
 
     /// Applies new values of settings that are [reloaded](kcm_config::Row::reloaded): the numbers of workers of loops.
-    /// Controllers that are [added](Self::select) later read their own settings from `settings`. All other settings keep
-    /// the values of the start.
+    /// Controllers that are [added](Self::select) later read their own settings from `settings`. All other settings
+    /// keep the values of the start.
     pub fn reload(&self, settings: Effective) {
         self.inner.settings.replace(settings);
     }

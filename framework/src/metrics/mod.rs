@@ -102,7 +102,7 @@ impl Metrics {
         let reconciles = family::Family::default();
         registry.register(
             "controller_reconciles",
-            "Reconciles by controller, loop and result: success, panic, or the class of the error",
+            "Reconciles by controller, loop and result: success, panic, unreachable, or the class of the error",
             reconciles.clone(),
         );
         let loop_failures = family::Family::default();

@@ -29,13 +29,13 @@ impl Collector for ControllerMetrics {
         // Series of controllers that do not run would say nothing; failures of the past stay.
         let is_shown = |one: &ControllerStatus| one.failures > 0 || !matches!(one.state, ControllerState::Disabled(_));
         let controllers: Vec<ControllerStatus> = controllers.filter(is_shown).collect();
-        let help = "The state of each controller: 1 for the one that it is in";
+        let help = "State of each controller: 1 for its current state";
         let mut states = encoder.encode_descriptor("controller_state", help, None, MetricType::Gauge)?;
         for one in &controllers {
             let labels = [("controller", one.name), ("state", one.state.label())];
             ConstGauge::new(1_i64).encode(states.encode_family(&labels)?)?;
         }
-        let help = "How often the initialization or a loop of each controller has failed or panicked";
+        let help = "Failures and panics of the initialization and of the loops of each controller";
         let mut failures = encoder.encode_descriptor("controller_failures", help, None, MetricType::Counter)?;
         for one in &controllers {
             ConstCounter::new(one.failures).encode(failures.encode_family(&[("controller", one.name)])?)?;
@@ -43,7 +43,7 @@ impl Collector for ControllerMetrics {
         let gauges: [(&str, &str, fn(&LoopStatus) -> f64); 4] = [
             (
                 "controller_loop_stalled_seconds",
-                "For how many seconds each loop has made no progress although it has work",
+                "Seconds for which each loop has made no progress although it has work",
                 |one| one.stall.as_ref().map_or(0.0, |stall| stall.duration.as_secs_f64()),
             ),
             ("controller_keys_awaiting_writes", "Keys that wait until the caches show their own writes", |one| {
@@ -51,7 +51,7 @@ impl Collector for ControllerMetrics {
             }),
             (
                 "controller_keys_awaiting_writes_longest_seconds",
-                "For how many seconds the first of the keys that wait for their own writes has waited",
+                "Seconds for which the first of the keys that wait for their own writes has waited",
                 |one| one.held.longest_wait.as_secs_f64(),
             ),
             (

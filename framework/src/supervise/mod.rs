@@ -22,8 +22,8 @@
 //! - *A controller that is taken away drains and leaves nothing behind*, and an added controller starts as at the start
 //!   of the manager.
 //! - *Loops stop and start again while informers stay*, all loops or the loops of some controllers.
-//! - *A controller that a reload adds reads its own settings of that reload*, and is not started if it reads a setting of
-//!   another or a feature gate that has changed since the start.
+//! - *A controller that a reload adds reads its own settings of that reload*, and is not started if it reads a setting
+//!   of another or a feature gate that has changed since the start.
 //! - *A loop that makes no progress while it has work is stalled*: after [`STALLED_AFTER`](crate::STALLED_AFTER), log,
 //!   metrics and the handle of the manager show the key and for how long.
 //! - *An `InitFunc` that fails is tried again while its siblings run*, with back-off. A panic is a failure.
@@ -49,7 +49,9 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::join_all;
 use kcm_client::BoxError;
+use kcm_config::Effective;
 use parking_lot::Mutex;
+use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -130,22 +132,14 @@ impl Supervisor {
                 cancel.run_until_cancelled(self.controls.disabled(&self.descriptor)).await;
                 continue;
             }
-            let mut reloads = self.shared.live_settings.reloads();
+            let reloads = self.shared.live_settings.reloads();
             let life = cancel.child_token();
             let mut serving = pin!(self.serve(&life, turn));
             tokio::select! {
                 served = &mut serving => match served {
                     Served::Ended => {}
                     Served::NotStarted { outdated } => {
-                        let outdated = Vec::from_iter(outdated).join(" and ");
-                        let reason = format!("it reads {outdated}, changed since the start: restart the manager to enable it");
-                        tracing::warn!(controller, reason, "Controller is not started");
-                        self.record.enter(ControllerState::Disabled(reason));
-                        tokio::select! {
-                            () = cancel.cancelled() => {}
-                            () = self.controls.disabled(&self.descriptor) => {}
-                            _ = reloads.changed() => self.shared.live_settings.enable(controller),
-                        }
+                        cancel.run_until_cancelled(self.not_started(outdated, reloads)).await;
                     }
                 },
                 () = self.controls.disabled(&self.descriptor) => {
@@ -208,6 +202,19 @@ impl Supervisor {
             }
         }
         Served::Ended
+    }
+
+    /// Waits until the controller is disabled, or until the next of `reloads`, whose settings it then has.
+    async fn not_started(&self, outdated: BTreeSet<String>, mut reloads: watch::Receiver<Effective>) {
+        let controller = self.descriptor.name;
+        let outdated = outdated.into_iter().collect::<Vec<_>>().join(" and ");
+        let reason = format!("it reads {outdated}, changed since the start: restart the manager to enable it");
+        tracing::warn!(controller, reason, "Controller is not started");
+        self.record.enter(ControllerState::Disabled(reason));
+        tokio::select! {
+            () = self.controls.disabled(&self.descriptor) => {}
+            _ = reloads.changed() => self.shared.live_settings.enable(controller),
+        }
     }
 
     /// Calls the `InitFunc` once. In a turn, after the delay of the turn, which ends with the call or after

@@ -59,7 +59,7 @@ fn is_initialized(controller: &ControllerStatus) -> bool {
     )
 }
 
-/// Fails if a cache has not synced, or if nothing confirms that it is current. The error names the kinds and the reasons.
+/// Fails if a cache has not synced, or if nothing confirms that it is current. The error names kinds and reasons.
 ///
 /// In an outage nothing confirms any cache, which the check of the API server says.
 fn caches(informers: &[InformerStatus], connection: &ConnectionStatus) -> Result<(), String> {

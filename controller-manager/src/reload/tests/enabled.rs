@@ -93,4 +93,13 @@ async fn a_controller_acts_by_its_new_settings_only() {
     write(&path, &["*"], 1);
     reloader.reload();
     assert!(handle.needs_restart("terminated-pod-gc-threshold", &reloader.in_use));
+
+    // Disabled and enabled, it has the new one.
+    write(&path, &["*", "-pod-garbage-collector-controller"], 1);
+    reloader.reload();
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    write(&path, &["*"], 1);
+    reloader.reload();
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    assert_eq!(sandbox.list(&PODS, None).len(), 1);
 }

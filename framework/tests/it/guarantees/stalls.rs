@@ -21,7 +21,7 @@ fn stall(manager: &Started, controller: &str) -> Option<Stall> {
     manager.handle.controller(controller).unwrap().loops[0].stall.clone()
 }
 
-/// Number of keys of the only loop of a controller that wait for their writes, and how many seconds the first has waited.
+/// Number of keys that wait for their writes in the only loop of a controller, and seconds of the longest wait.
 fn awaiting(manager: &Started, controller: &str) -> (usize, u64) {
     let held = manager.handle.controller(controller).unwrap().loops[0].held;
     (held.awaiting_writes, held.longest_wait.as_secs())
