@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use http::{Method, Request};
 use tokio::time::Instant;
@@ -68,6 +69,13 @@ impl Fence {
         self.until() <= Instant::now()
     }
 
+    /// Time for which writes are still sent, zero while it is closed. `None` without a limit.
+    #[must_use]
+    pub fn open_for(&self) -> Option<Duration> {
+        let is_limited = self.state.until.load(Ordering::SeqCst) != OPEN;
+        is_limited.then(|| self.until().saturating_duration_since(Instant::now()))
+    }
+
     /// Checks a request right before it is sent, and returns by when its response must have arrived, unless the fence is
     /// opened for longer meanwhile.
     pub(crate) fn limit(&self, method: &Method, deadline: Instant) -> Result<Instant, Fenced> {
@@ -89,8 +97,8 @@ impl Fence {
     pub(crate) fn until(&self) -> Instant {
         match self.state.until.load(Ordering::SeqCst) {
             // No request waits a year.
-            OPEN => Instant::now() + std::time::Duration::from_hours(24 * 365),
-            nanoseconds => self.state.epoch + std::time::Duration::from_nanos(nanoseconds),
+            OPEN => Instant::now() + Duration::from_hours(24 * 365),
+            nanoseconds => self.state.epoch + Duration::from_nanos(nanoseconds),
         }
     }
 
@@ -101,8 +109,6 @@ impl Fence {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -111,11 +117,14 @@ mod tests {
         let deadline = Instant::now() + Duration::from_secs(34);
         assert_eq!(fence.limit(&Method::POST, deadline), Ok(deadline));
         let until = Instant::now() + Duration::from_secs(10);
+        assert_eq!(fence.open_for(), None);
         fence.open_until(until);
+        assert_eq!(fence.open_for(), Some(Duration::from_secs(10)));
         assert_eq!(fence.limit(&Method::POST, deadline), Ok(until));
         assert_eq!(fence.limit(&Method::GET, deadline), Ok(deadline));
         tokio::time::advance(Duration::from_secs(10)).await;
         assert!(fence.is_closed());
+        assert_eq!(fence.open_for(), Some(Duration::ZERO));
         assert_eq!(fence.limit(&Method::PUT, deadline), Err(Fenced));
         assert_eq!(fence.limit(&Method::GET, deadline), Ok(deadline));
         fence.open();

@@ -10,7 +10,7 @@ use kcm_informers::Cache;
 use tokio_util::sync::CancellationToken;
 
 use crate::explain::Inspect;
-use crate::progress::StallProbe;
+use crate::progress::Progress;
 
 type LoopFn = Box<dyn Fn(CancellationToken) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync>;
 
@@ -24,8 +24,8 @@ pub struct Loop {
     pub(crate) run: LoopFn,
     /// Data for the debug endpoints. `None` for a loop without keys.
     pub(crate) inspect: Option<Arc<dyn Inspect>>,
-    /// Detects a stalled loop. `None` for a loop without keys.
-    pub(crate) stall: Option<StallProbe>,
+    /// Progress of the loop. `None` for a task, of which nobody knows if it has something to do.
+    pub(crate) progress: Option<Arc<dyn Progress>>,
 }
 
 impl Loop {
@@ -33,7 +33,7 @@ impl Loop {
     where
         F: Fn(CancellationToken) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync + 'static,
     {
-        Self { name, reads, run: Box::new(run), inspect: None, stall: None }
+        Self { name, reads, run: Box::new(run), inspect: None, progress: None }
     }
 
     /// The same loop, which operators can look into.
@@ -41,19 +41,19 @@ impl Loop {
         Self { inspect: Some(inspect), ..self }
     }
 
-    /// The same loop, whose progress `probe` tells.
-    pub(crate) fn with_stall_probe(self, probe: StallProbe) -> Self {
-        Self { stall: Some(probe), ..self }
+    /// The same loop, whose stalls are detected.
+    pub(crate) fn with_progress(self, progress: Arc<dyn Progress>) -> Self {
+        Self { progress: Some(progress), ..self }
     }
 
     /// The same loop, which checks its description at each start.
     pub(crate) fn checked(self, check: impl Fn() -> Result<(), BoxError> + Send + Sync + 'static) -> Self {
-        let Self { name, reads, run, inspect, stall } = self;
+        let Self { name, reads, run, inspect, progress } = self;
         let checked = Self::new(name, reads, move |cancel| match check() {
             Ok(()) => run(cancel),
             Err(mistake) => Box::pin(ready(Err(mistake))),
         });
-        Self { inspect, stall, ..checked }
+        Self { inspect, progress, ..checked }
     }
 }
 

@@ -94,7 +94,7 @@ pub use loop_builder::{ControlLoopBuilder, Enqueue, LoopWorkers, Source};
 pub use manager::{API_SERVER_PATIENCE, Manager, ManagerBuilder, ManagerError, ManagerHandle, Stage, Stop};
 pub use metrics::{ExpositionOptions, Format, Metrics, NotAMetricLabel};
 pub use panics::TaskPanics;
-pub use progress::{STALLED_AFTER, Stall};
+pub use progress::{HeldKeys, STALLED_AFTER, Stall};
 pub use queue_key::QueueKey;
 pub use reconcile::{
     Class, Delete, NameGenerator, ObjectSource, Reconcile, ReconcileError, ReconcileObject, Session, SessionOf,

@@ -151,6 +151,7 @@ impl Reflector {
             ConnectionChange::Lost => self.protocol.connection_lost(),
             ConnectionChange::Restored => {
                 self.was_suspected = false;
+                self.shared.record.lock().outage_ended();
                 let effect = self.protocol.connection_restored(self.now());
                 self.perform(effect);
             }
@@ -178,6 +179,7 @@ impl Reflector {
                 self.shared.currency.is_proven(self.listed);
                 let mut record = self.shared.record.lock();
                 record.all_is_well();
+                record.confirm();
                 record.enter(Phase::Watching);
             }
             Effect::Advance(version) => self.store.advance(version),
@@ -260,7 +262,13 @@ impl Reflector {
             Err(error) => return self.fail(Cause::Unreadable(error)),
         };
         self.shared.metrics.event(event.kind);
-        self.shared.record.lock().received_event();
+        {
+            let mut record = self.shared.record.lock();
+            record.received_event();
+            if event.kind != EventKind::Error {
+                record.confirm();
+            }
+        }
         match event.kind {
             EventKind::Added | EventKind::Modified | EventKind::Deleted => {
                 let line = match frame {

@@ -349,6 +349,7 @@ impl<V: View> Cache for SharedInformer<V> {
             undecodable,
             lists: record.lists,
             last_event_ago: record.last_event_ago(),
+            confirmed_ago: record.confirmed_ago(),
             last_sync_resource_version,
         }
     }

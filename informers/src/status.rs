@@ -6,6 +6,7 @@ use kcm_api::{Resource, ResourceVersion};
 use tokio::time::Instant;
 
 use crate::list_options::ListOptions;
+use crate::protocol::Protocol;
 
 /// The phase of an informer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -54,8 +55,24 @@ pub struct InformerStatus {
     pub lists: u64,
     /// Time since the last watch event was received, including bookmarks.
     pub last_event_ago: Option<Duration>,
+    /// Time since a list, a change or a bookmark confirmed that the cache is current, or since the end of an outage if
+    /// that is later. `None` before the first list, and while the resource is not watched.
+    pub confirmed_ago: Option<Duration>,
     /// The resource version up to which the cache has applied all changes.
     pub last_sync_resource_version: ResourceVersion,
+}
+
+impl InformerStatus {
+    /// Time after which a cache that nothing confirms is stale. An API server sends a bookmark every minute, and a watch
+    /// that is silent for as long is replaced.
+    pub const STALE_AFTER: Duration = Protocol::SILENCE;
+
+    /// Returns `true` if it has synced, and nothing has confirmed its cache for [`STALE_AFTER`](Self::STALE_AFTER): its
+    /// watch fails, or is silent.
+    #[must_use]
+    pub fn is_stale(&self) -> bool {
+        self.synced && self.confirmed_ago.is_some_and(|ago| ago > Self::STALE_AFTER)
+    }
 }
 
 /// The part of the status that the cache does not hold.
@@ -67,6 +84,8 @@ pub(crate) struct Record {
     pub(crate) last_error: Option<String>,
     pub(crate) lists: u64,
     last_event: Option<Instant>,
+    /// When the cache was last confirmed to be current.
+    confirmed: Option<Instant>,
 }
 
 impl Record {
@@ -78,6 +97,7 @@ impl Record {
             last_error: None,
             lists: 0,
             last_event: None,
+            confirmed: None,
         }
     }
 
@@ -98,6 +118,25 @@ impl Record {
 
     pub(crate) fn received_event(&mut self) {
         self.last_event = Some(Instant::now());
+    }
+
+    /// A list, a change or a bookmark confirms that the cache is current.
+    pub(crate) fn confirm(&mut self) {
+        self.confirmed = Some(Instant::now());
+    }
+
+    /// The end of an outage: the cache cannot have been confirmed during it.
+    pub(crate) fn outage_ended(&mut self) {
+        if self.confirmed.is_some() {
+            self.confirm();
+        }
+    }
+
+    pub(crate) fn confirmed_ago(&self) -> Option<Duration> {
+        match self.phase {
+            Phase::Listing | Phase::Watching | Phase::BackingOff => Some(self.confirmed?.elapsed()),
+            Phase::NotStarted | Phase::NotServed | Phase::Stopped => None,
+        }
     }
 
     pub(crate) fn last_event_ago(&self) -> Option<Duration> {

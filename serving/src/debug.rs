@@ -84,6 +84,9 @@ fn one_loop(status: &LoopStatus) -> Value {
         "stateSeconds": seconds(status.state_for),
         "failures": status.failures,
         "lastError": status.last_error,
+        "awaitingWrites": status.held.awaiting_writes,
+        "awaitingWritesSeconds": seconds(status.held.longest_wait),
+        "undecodableKeys": status.held.undecodable,
         "stalledSeconds": status.stall.as_ref().map(|stall| seconds(stall.duration)),
         "stalledKey": status.stall.as_ref().map(|stall| &stall.key),
         "unsynced": status.unsynced.iter().map(ToString::to_string).collect::<Vec<_>>(),
@@ -116,6 +119,7 @@ fn cache(status: &InformerStatus, bytes: Option<usize>) -> Value {
         "bytes": bytes,
         "lists": status.lists,
         "lastEventSecondsAgo": status.last_event_ago.map(seconds),
+        "confirmedSecondsAgo": status.confirmed_ago.map(seconds),
         "resourceVersion": status.last_sync_resource_version.to_string(),
     })
 }

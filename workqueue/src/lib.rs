@@ -132,5 +132,5 @@ pub use options::QueueOptions;
 pub use priority::Priority;
 pub use queue::{Queue, WeakQueue};
 pub use snapshot::{
-    Delayed, Failing, Held, KeyStage, KeyStatus, MOST_KEYS, QueueCounts, QueueSnapshot, UnfinishedWork,
+    Delayed, Failing, Held, KeyStage, KeyStatus, MOST_KEYS, ParkedKeys, QueueCounts, QueueSnapshot, UnfinishedWork,
 };

@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::options::QueueOptions;
 use crate::priority::Priority;
-use crate::snapshot::{Held, KeyStatus, QueueCounts, QueueSnapshot, UnfinishedWork};
+use crate::snapshot::{Held, KeyStatus, ParkedKeys, QueueCounts, QueueSnapshot, UnfinishedWork};
 use crate::state::{State, Taken};
 
 /// A queue of keys: see the [contract](crate). Clones are handles to one queue.
@@ -199,6 +199,12 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     #[must_use]
     pub fn unfinished_work(&self) -> UnfinishedWork {
         self.with(|state, now| state.unfinished_work(now))
+    }
+
+    /// Number of parked keys, and the key that has been parked for longest. Reads the parked keys only.
+    #[must_use]
+    pub fn parked(&self) -> ParkedKeys<K> {
+        self.with(|state, now| state.parked(now))
     }
 
     /// Returns the key with which the queue makes no progress, and for how long. It is the key that has been processing

@@ -79,6 +79,15 @@ pub struct UnfinishedWork {
     pub longest: Duration,
 }
 
+/// The keys that are held back until they are unparked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParkedKeys<K> {
+    /// Number of parked keys.
+    pub count: usize,
+    /// The key that has been parked for longest.
+    pub longest: Option<Held<K>>,
+}
+
 /// The status of one key that takes memory, for debugging.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyStatus<K> {

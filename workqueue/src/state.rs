@@ -14,7 +14,7 @@ use crate::limits::TokenBucket;
 use crate::priority::Priority;
 use crate::ready_queues::{Place, ReadyQueues, Ticket};
 use crate::snapshot::{
-    Delayed, Failing, Held, KeyStage, KeyStatus, MOST_KEYS, QueueCounts, QueueSnapshot, UnfinishedWork,
+    Delayed, Failing, Held, KeyStage, KeyStatus, MOST_KEYS, ParkedKeys, QueueCounts, QueueSnapshot, UnfinishedWork,
 };
 
 /// The state of a queue.
@@ -25,6 +25,8 @@ pub(crate) struct State<K> {
     ready_queues: ReadyQueues<K>,
     /// The keys that workers process.
     processing: BTreeMap<Ticket, Processing<K>>,
+    /// The keys that are held back until they are unparked, and since when: few, while there may be many entries.
+    parked: HashMap<K, Duration>,
     /// The delayed keys, by the time at which they are due and then in the order in which they were added.
     delays: BTreeMap<(Duration, u64), K>,
     limits: RetryLimits,
@@ -102,6 +104,7 @@ impl<K: Clone + Eq + Hash> State<K> {
             entries: HashMap::new(),
             ready_queues: ReadyQueues::new(ageing),
             processing: BTreeMap::new(),
+            parked: HashMap::new(),
             delays: BTreeMap::new(),
             limits,
             bucket: TokenBucket::new(&limits),
@@ -175,7 +178,9 @@ impl<K: Clone + Eq + Hash> State<K> {
 
     /// As [`done`](Self::done), but the key does not become ready before [`unpark`](Self::unpark).
     pub(crate) fn park(&mut self, key: &K, now: Duration) -> Option<Duration> {
-        self.release(key, Stage::Parked { since: now }, now)
+        let worked = self.release(key, Stage::Parked { since: now }, now)?;
+        self.parked.insert(key.clone(), now);
+        Some(worked)
     }
 
     pub(crate) fn unpark(&mut self, key: &K, now: Duration) {
@@ -184,6 +189,10 @@ impl<K: Clone + Eq + Hash> State<K> {
             && matches!(entry.stage, Stage::Parked { .. })
         {
             entry.stage = Stage::Idle;
+            self.parked.remove(key);
+            if self.parked.is_empty() && self.parked.capacity() > 1024 {
+                self.parked.shrink_to_fit();
+            }
             self.requeue_or_remove(key, now);
         }
     }
@@ -229,6 +238,12 @@ impl<K: Clone + Eq + Hash> State<K> {
         let waiting = self.entries.iter().filter_map(|(key, entry)| Some((ready_since(entry)?, key)));
         let longest = waiting.min_by_key(|(since, _)| *since);
         longest.map(|(since, key)| held(key, since)).filter(|held| held.age >= least)
+    }
+
+    pub(crate) fn parked(&self, now: Duration) -> ParkedKeys<K> {
+        let longest = self.parked.iter().min_by_key(|(_, since)| **since);
+        let longest = longest.map(|(key, since)| Held { key: key.clone(), age: now.saturating_sub(*since) });
+        ParkedKeys { count: self.parked.len(), longest }
     }
 
     pub(crate) fn unfinished_work(&self, now: Duration) -> UnfinishedWork {

@@ -27,30 +27,24 @@ const LIVE: [(&str, Action); 5] = [
     ("vmodule", Action::Logs),
 ];
 
-/// The difference between the settings that are in use and new ones.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Changes {
-    /// The settings to apply now.
-    pub(super) actions: BTreeSet<Action>,
-    /// Settings that differ from the settings of the start and need a restart, by their names for users, sorted.
-    pub(super) need_restart: Vec<String>,
+fn action(row: &Row) -> Option<Action> {
+    let of_manager = LIVE.iter().find(|(name, _)| *name == row.name).map(|(_, action)| *action);
+    of_manager.or(row.is_reloaded.then_some(Action::Workers))
 }
 
-/// Compares new settings with the settings `in_use` and with the settings of the `start`.
-pub(super) fn changes(start: &Effective, in_use: &Effective, new: &Effective) -> Changes {
-    let mut changes = Changes::default();
-    for row in new.rows() {
-        let of_manager = LIVE.iter().find(|(name, _)| *name == row.name).map(|(_, action)| *action);
-        let action = of_manager.or(row.is_reloaded.then_some(Action::Workers));
-        let differs = |from: &Effective| from.value(row.name) != new.value(row.name);
-        match action {
-            Some(action) if differs(in_use) => drop(changes.actions.insert(action)),
-            None if differs(start) => changes.need_restart.push(Row::label(row)),
-            Some(_) | None => {}
-        }
-    }
-    changes.need_restart.sort();
-    changes
+/// Returns the parts of the settings that differ between the settings `in_use` and `new` ones, and are applied now.
+pub(super) fn actions(in_use: &Effective, new: &Effective) -> BTreeSet<Action> {
+    let changed = new.rows().iter().filter(|row| in_use.value(row.name) != new.value(row.name));
+    changed.filter_map(action).collect()
+}
+
+/// Returns the settings whose `new` values are not used before the next start, by their names for users, sorted.
+/// `is_outdated` decides for each setting that is not applied while the manager runs.
+pub(super) fn need_restart(new: &Effective, is_outdated: impl Fn(&Row) -> bool) -> Vec<String> {
+    let of_start = new.rows().iter().filter(|row| action(row).is_none());
+    let mut labels: Vec<String> = of_start.filter(|row| is_outdated(row)).map(Row::label).collect();
+    labels.sort();
+    labels
 }
 
 #[cfg(test)]
@@ -67,6 +61,11 @@ mod tests {
             Ok(Loaded::Settings(settings)) => *settings,
             other => panic!("{other:?}"),
         }
+    }
+
+    /// Compares new settings with the settings `in_use`, and with the settings of the `start` what needs a restart.
+    fn changes(start: &Effective, in_use: &Effective, new: &Effective) -> (BTreeSet<Action>, Vec<String>) {
+        (actions(in_use, new), need_restart(new, |row| start.value(row.name) != new.value(row.name)))
     }
 
     #[test]
@@ -86,10 +85,7 @@ mod tests {
         ];
         let old = settings(&[]);
         for (arguments, actions, need_restart) in cases {
-            let expected = Changes {
-                actions: actions.iter().copied().collect(),
-                need_restart: need_restart.iter().map(ToString::to_string).collect(),
-            };
+            let expected = (actions.iter().copied().collect(), need_restart.iter().map(ToString::to_string).collect());
             assert_eq!(changes(&old, &old, &settings(arguments)), expected, "{arguments:?}");
         }
     }
@@ -98,9 +94,9 @@ mod tests {
     fn what_needs_a_restart_is_compared_with_the_start_and_the_rest_with_what_is_in_use() {
         let (start, in_use) = (settings(&[]), settings(&["-v=4", "--min-resync-period=1h"]));
         let back = changes(&start, &in_use, &settings(&[]));
-        assert_eq!(back, Changes { actions: [Action::Logs].into(), need_restart: Vec::new() });
+        assert_eq!(back, ([Action::Logs].into(), Vec::new()));
         let same = changes(&start, &in_use, &in_use);
-        assert_eq!(same, Changes { actions: BTreeSet::new(), need_restart: vec!["--min-resync-period".to_owned()] });
+        assert_eq!(same, (BTreeSet::new(), vec!["--min-resync-period".to_owned()]));
     }
 
     #[test]

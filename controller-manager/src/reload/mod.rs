@@ -23,7 +23,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::logs::{LogOptions, Logs};
 use crate::settings::{self, Configured};
 
-use changes::{Action, changes};
+use changes::{Action, actions, need_restart};
 use file_changes::{FileChanges, Fingerprint, fingerprint};
 
 pub(crate) use state::{LastReload, ReloadState};
@@ -127,19 +127,23 @@ impl<'a> Reloader<'a> {
                 return;
             }
         };
-        let changes = changes(&self.source.start, &self.in_use, &settings);
-        for action in &changes.actions {
+        // First, because a controller that is enabled now reads its settings from them.
+        self.manager.reload(settings.clone());
+        let actions = actions(&self.in_use, &settings);
+        for action in &actions {
             match action {
                 Action::Logs => self.logs.set_filter(logs.filter.clone()),
                 Action::Limits => self.clients.set_limits(configured.limits),
                 Action::Controllers => self.manager.select(configured.selection.clone()),
-                Action::Workers => self.manager.reload(settings.clone()),
+                // Loops follow the settings.
+                Action::Workers => {}
             }
         }
-        let applied = changes.actions.iter().map(|action| format!("{action:?}")).collect::<Vec<_>>().join(",");
+        let applied = actions.iter().map(|action| format!("{action:?}")).collect::<Vec<_>>().join(",");
         tracing::info!(applied, "Reloaded the configuration");
-        if !changes.need_restart.is_empty() {
-            let settings = changes.need_restart.join(",");
+        let need_restart = need_restart(&settings, |row| self.manager.needs_restart(row.name, &settings));
+        if !need_restart.is_empty() {
+            let settings = need_restart.join(",");
             tracing::warn!(settings, "These settings have changed and take effect at the next start only");
         }
         self.in_use = settings;

@@ -9,7 +9,7 @@ const UPSTREAM: &str = include_str!("../../tests/data/metrics.tsv");
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Family {
     kind: String,
-    labels: BTreeSet<String>,
+    pub(super) labels: BTreeSet<String>,
     buckets: Vec<String>,
     stability: String,
 }

@@ -1,19 +1,20 @@
 //! The context of a controller: clients, informers, settings and everything else that its `InitFunc` uses.
 
 use std::any::{Any, TypeId};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use kcm_api::{Need, Needs, Part, PartReader, UndeclaredPart};
 use kcm_client::clock::Clock;
 use kcm_client::{ApiClient, BoxError, ClientBuilder, ClientLimits};
-use kcm_config::{Effective, Gate, Setting, Workers};
+use kcm_config::{Effective, Gate, Row, Setting, Workers};
 use kcm_informers::{Factory, Registrations};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
+use super::SettingsInUse;
 use crate::discovery::Discovery;
 use crate::events::{Recorder, Recorders};
 use crate::explain::Journal;
@@ -91,6 +92,7 @@ pub struct ControllerContext {
     event_component: &'static str,
     client_limits: ClientLimits,
     needs: Needs,
+    settings: SettingsInUse,
     informers: Factory,
     registrations: Registrations,
     shared: Arc<SharedContext>,
@@ -109,6 +111,8 @@ pub(crate) struct DescriptorParts {
     pub(crate) client_limits: ClientLimits,
     /// Parts of views that it needs.
     pub(crate) needs: &'static [Need],
+    /// The rows of its settings.
+    pub(crate) settings: &'static [Row],
 }
 
 impl ControllerContext {
@@ -122,6 +126,7 @@ impl ControllerContext {
             event_component: descriptor.event_component,
             client_limits: descriptor.client_limits,
             needs: descriptor.needs.iter().copied().collect(),
+            settings: SettingsInUse::new(descriptor.controller, descriptor.settings, &shared.live_settings),
             informers,
             registrations,
             shared,
@@ -190,13 +195,14 @@ impl ControllerContext {
         self.needs.reader()
     }
 
-    /// The value of a setting.
+    /// The value of a setting: of the start of the manager or, if a reload enabled this controller, of that reload.
     ///
     /// # Errors
     /// The [`settings`](crate::ControllerDescriptor::settings) of no descriptor have its row, or its value does not fit
-    /// `T`.
+    /// `T`. Or the setting does not belong to this controller, and the reload that enabled the controller has changed
+    /// it: then the controller is not started.
     pub fn get<T: DeserializeOwned>(&self, setting: &Setting<T>) -> Result<T, BoxError> {
-        Ok(self.shared.settings.read(setting)?)
+        self.settings.read(setting)
     }
 
     /// Returns a function that returns the current number of workers of a setting, which may be reloaded. For limits
@@ -209,7 +215,12 @@ impl ControllerContext {
     /// Returns `true` if a feature gate is on.
     #[must_use]
     pub fn gate(&self, gate: &Gate) -> bool {
-        self.shared.settings.enabled(gate)
+        self.settings.gate(gate)
+    }
+
+    /// The changed settings and feature gates because of which the controller must not start.
+    pub(crate) fn outdated_settings(&self, required_gates: &[Gate]) -> BTreeSet<String> {
+        self.settings.outdated(required_gates)
     }
 
     /// The wall clock; timers use tokio's.

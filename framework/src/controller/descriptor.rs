@@ -222,6 +222,7 @@ impl ControllerDescriptor {
             event_component: self.event_component,
             client_limits: self.client_limits,
             needs: self.needs,
+            settings: self.settings,
         }
     }
 

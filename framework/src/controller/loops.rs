@@ -11,6 +11,7 @@ use kcm_informers::Cache;
 use tokio_util::sync::CancellationToken;
 
 use crate::control_loop::Loop;
+use crate::progress::Runs;
 
 /// A health check of a controller: `Err` has the reason why it is unhealthy.
 pub type HealthCheck = dyn Fn() -> Result<(), String> + Send + Sync;
@@ -75,11 +76,13 @@ impl Loops {
     where
         F: Fn() -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync + 'static,
     {
-        let work = Arc::new(work);
-        self.all.push(Loop::new(name, Vec::new(), move |cancel| {
-            let work = Arc::clone(&work);
+        let (work, runs) = (Arc::new(work), Arc::new(Runs::every(period)));
+        let progress = Arc::clone(&runs);
+        let periodic = Loop::new(name, Vec::new(), move |cancel| {
+            let (work, runs) = (Arc::clone(&work), Arc::clone(&runs));
             Box::pin(async move {
                 loop {
+                    runs.begin();
                     if let Err(error) = work().await {
                         tracing::warn!(error = &*error, work = name, "Periodic work failed");
                     }
@@ -89,7 +92,8 @@ impl Loops {
                     }
                 }
             })
-        }));
+        });
+        self.all.push(periodic.with_progress(progress));
         self
     }
 

@@ -51,6 +51,12 @@ impl Discovery {
         Arc::clone(&self.current.borrow())
     }
 
+    /// Time since the snapshot was last read completely, whether or not it changed. `None` if it never was.
+    #[must_use]
+    pub fn age(&self) -> Option<Duration> {
+        self.source.as_ref()?.age()
+    }
+
     /// Returns `true` if a resource is served, by group, version and plural name.
     #[must_use]
     pub fn is_available(&self, resource: &Resource) -> bool {

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use futures::stream::{self, StreamExt as _};
 use kcm_client::{ApiClient, ApiError, Cause};
 use kcm_informers::Connection;
 use serde::de::DeserializeOwned;
 use tokio::sync::{Mutex, watch};
+use tokio::time::Instant;
 
 use super::resources::{FoundVersion, Resources};
 use super::wire::{self, Root, VersionList};
@@ -24,11 +26,24 @@ pub(super) struct Source {
     begun: AtomicU64,
     /// The number of the last read that succeeded; held while one is going on.
     completed: Mutex<u64>,
+    /// When the last read that succeeded ended.
+    read_at: parking_lot::Mutex<Option<Instant>>,
 }
 
 impl Source {
     pub(super) fn new(client: ApiClient) -> Self {
-        Self { client, current: watch::Sender::default(), begun: AtomicU64::new(0), completed: Mutex::new(0) }
+        Self {
+            client,
+            current: watch::Sender::default(),
+            begun: AtomicU64::new(0),
+            completed: Mutex::new(0),
+            read_at: parking_lot::Mutex::default(),
+        }
+    }
+
+    /// Time since the last read that succeeded.
+    pub(super) fn age(&self) -> Option<Duration> {
+        self.read_at.lock().map(|at| at.elapsed())
     }
 
     /// The connection that the requests go through.
@@ -50,6 +65,7 @@ impl Source {
         let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
         self.read().await?;
         *completed = number;
+        *self.read_at.lock() = Some(Instant::now());
         Ok(())
     }
 

@@ -9,15 +9,21 @@ use kcm_client::clock::Clock;
 use kcm_client::{ApiClient, ApiError, Cause, Patch, Payload, Subresource};
 use kcm_informers::is_storage_failure;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::correlate::{Correlator, Decision};
+use super::drops::{Dropped, Drops};
 use super::event::{CoreEvent, EventMeta, EventType, ObjectReference, Occurrence};
+use crate::metrics::Metrics;
 
 const EVENTS: Resource = Resource::namespaced("", "v1", "events", "Event");
 const QUEUED: usize = 1000;
 const TRIES: u32 = 12;
 const BETWEEN_TRIES: Duration = Duration::from_secs(10);
+/// The longest honoured `Retry-After`, as for lists: a load balancer under maintenance may ask for more and recover
+/// sooner, and all other events of the component wait meanwhile.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(1);
 
 /// An event recorder. Cheap to clone, and never waits.
 ///
@@ -29,6 +35,7 @@ pub struct Recorder {
     queue: mpsc::Sender<Occurrence>,
     clock: Arc<dyn Clock>,
     dropped: Arc<AtomicU64>,
+    drops: Drops,
 }
 
 impl Recorder {
@@ -64,10 +71,12 @@ impl Recorder {
             Ok(()) => {}
             Err(mpsc::error::TrySendError::Full(lost)) => {
                 self.dropped.fetch_add(1, Ordering::Relaxed);
+                self.drops.count(Dropped::QueueFull, 1);
                 tracing::warn!(name = lost.regarding.name, reason = &*reason, "Event queue is full, dropped an event");
             }
             Err(mpsc::error::TrySendError::Closed(lost)) => {
                 self.dropped.fetch_add(1, Ordering::Relaxed);
+                self.drops.count(Dropped::Stopped, 1);
                 tracing::debug!(
                     name = lost.regarding.name,
                     reason = &*reason,
@@ -92,7 +101,10 @@ impl Recorder {
 pub struct Broadcaster {
     client: ApiClient,
     queue: mpsc::Receiver<Occurrence>,
+    drops: Drops,
     correlator: Correlator,
+    /// The start of the time of the correlator.
+    started: Instant,
     random: fastrand::Rng,
 }
 
@@ -100,10 +112,24 @@ impl Broadcaster {
     /// A recorder for `component` and the broadcaster behind it, which sends through `client`.
     #[must_use]
     pub fn new(client: ApiClient, component: &str, clock: Arc<dyn Clock>, seed: u64) -> (Recorder, Self) {
+        Self::counted(client, component, clock, None, seed)
+    }
+
+    /// As [`new`](Self::new), with dropped events in `metrics`.
+    pub(super) fn counted(
+        client: ApiClient,
+        component: &str,
+        clock: Arc<dyn Clock>,
+        metrics: Option<Arc<Metrics>>,
+        seed: u64,
+    ) -> (Recorder, Self) {
         let (sender, queue) = mpsc::channel(QUEUED);
-        let recorder = Recorder { component: component.into(), queue: sender, clock, dropped: Arc::default() };
+        let component: InternedStr = component.into();
+        let drops = Drops::of(component.clone(), metrics);
+        let recorder = Recorder { component, queue: sender, clock, dropped: Arc::default(), drops: drops.clone() };
         let random = fastrand::Rng::with_seed(seed);
-        (recorder, Self { client, queue, correlator: Correlator::default(), random })
+        let (correlator, started) = (Correlator::default(), Instant::now());
+        (recorder, Self { client, queue, drops, correlator, started, random })
     }
 
     /// Sends events until `cancel`, then, for at most `grace`, the queued ones, with one attempt each.
@@ -124,17 +150,19 @@ impl Broadcaster {
                     None => return,
                 },
             };
-            let decision = self.correlator.decide(&occurrence);
+            let decision = self.correlator.decide(&occurrence, self.started.elapsed());
             self.send(&decision, TRIES, &cancel).await;
         }
         self.queue.close();
         let flush = async {
             while let Some(occurrence) = self.queue.recv().await {
-                let decision = self.correlator.decide(&occurrence);
+                let decision = self.correlator.decide(&occurrence, self.started.elapsed());
                 self.send(&decision, 1, &cancel).await;
             }
         };
         if tokio::time::timeout(grace, flush).await.is_err() {
+            // The event that was being sent is lost, too.
+            self.drops.count(Dropped::Stopped, self.queue.len() + 1);
             tracing::warn!(unsent = self.queue.len(), "Stopped before all events were sent");
         }
     }
@@ -144,7 +172,7 @@ impl Broadcaster {
         let (event, is_repeated) = match decision {
             Decision::Create(event) => (event, false),
             Decision::Repeat(event) => (event, true),
-            Decision::Drop => return,
+            Decision::Drop => return self.drops.count(Dropped::RateLimited, 1),
         };
         for tried in 1..=tries {
             // An outage uses up one attempt and not all of them. After `cancel` the attempt is made nevertheless.
@@ -155,6 +183,7 @@ impl Broadcaster {
                 if is_there || error.is_namespace_terminating() {
                     tracing::trace!(event = event.metadata.name, error = error.message(), "Server rejected event");
                 } else {
+                    self.drops.count(Dropped::Rejected, 1);
                     tracing::error!(event = event.metadata.name, error = error.message(), "Server rejected event");
                 }
                 return;
@@ -164,9 +193,10 @@ impl Broadcaster {
                 break;
             }
             let pause = if tried == 1 { BETWEEN_TRIES.mul_f64(self.random.f64()) } else { BETWEEN_TRIES };
-            let pause = error.retry_after().map_or(pause, |asked| asked.max(pause));
+            let pause = error.retry_after().map_or(pause, |asked| asked.min(LONGEST_RETRY_AFTER).max(pause));
             let was_cancelled = cancel.run_until_cancelled(tokio::time::sleep(pause)).await.is_none();
             if was_cancelled {
+                self.drops.count(Dropped::Stopped, 1);
                 tracing::warn!(
                     event = event.metadata.name,
                     reason = &*event.reason,
@@ -175,6 +205,7 @@ impl Broadcaster {
                 return;
             }
         }
+        self.drops.count(Dropped::GivenUp, 1);
         tracing::error!(
             event = event.metadata.name,
             reason = &*event.reason,

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use kcm_client::TokenBucket;
 
 use super::event::{CoreEvent, ObjectReference, Occurrence, hash, name};
@@ -16,7 +16,7 @@ use super::lru::Lru;
 
 const CACHED: usize = 4096;
 const SIMILAR: usize = 10;
-const SIMILAR_WITHIN: SignedDuration = SignedDuration::from_secs(600);
+const SIMILAR_WITHIN: Duration = Duration::from_mins(10);
 const SPAM_BURST: u32 = 25;
 const SPAM_QPS: f64 = 1.0 / 300.0;
 
@@ -32,63 +32,67 @@ pub enum Decision {
 }
 
 /// The events that were recorded lately.
+///
+/// Times of events come from the wall clock, which may jump. All limits are by the time of a clock that does not.
 #[derive(Debug)]
 pub struct Correlator {
     groups: Lru<Group>,
     recorded: Lru<Recorded>,
     budgets: Lru<TokenBucket>,
-    named_at: i64,
+    /// Number in the name of the last event. It only grows, so that no two events share a name.
+    numbered: i64,
 }
 
 #[derive(Debug)]
 struct Group {
     messages: BTreeSet<u64>,
-    last: Timestamp,
+    last: Duration,
 }
 
 /// An event that was created. There are thousands, so its name is derived again instead of stored: that saves half a
 /// megabyte after a rollout of 5,000 pods.
 #[derive(Debug)]
 struct Recorded {
-    /// When it was first recorded, in nanoseconds since 1970.
-    named_at: i64,
+    /// Number in its name.
+    number: i64,
+    /// When it was first recorded, in seconds since 1970: events are sent with seconds.
+    first: u32,
     count: u32,
 }
 
 impl Default for Correlator {
     fn default() -> Self {
-        Self { groups: Lru::new(CACHED), recorded: Lru::new(CACHED), budgets: Lru::new(CACHED), named_at: 0 }
+        Self { groups: Lru::new(CACHED), recorded: Lru::new(CACHED), budgets: Lru::new(CACHED), numbered: 0 }
     }
 }
 
 impl Correlator {
-    /// Decides about one occurrence; occurrences come in the order of time.
-    pub fn decide(&mut self, occurrence: &Occurrence) -> Decision {
-        // No two events share a name, even within the resolution of a clock.
+    /// Decides about one occurrence at `now`, the time since some start by a clock that never goes back.
+    pub fn decide(&mut self, occurrence: &Occurrence, now: Duration) -> Decision {
+        // As upstream, the number is the time in nanoseconds, unless that was given out.
         let at = i64::try_from(occurrence.at.as_nanosecond()).unwrap_or(i64::MAX);
-        self.named_at = at.max(self.named_at.saturating_add(1));
-        let mut event = CoreEvent::of(occurrence, self.named_at);
+        self.numbered = at.max(self.numbered.saturating_add(1));
+        let mut event = CoreEvent::of(occurrence, self.numbered);
         // Each hash extends the one before: common fields are hashed once.
         let source = occurrence.source_key();
         let group = occurrence.group_key(source);
         let mut key = occurrence.full_key(group);
-        if self.is_one_of_many(group, occurrence) {
+        if self.is_one_of_many(group, occurrence, now) {
             key = group;
             event.message = format!("(combined from similar events): {}", occurrence.message);
             event.reporting_component = "".into();
         }
         let is_repeated = self.count(key, &mut event, &occurrence.regarding);
-        if !self.is_within_budget(source, occurrence.at) {
+        if !self.is_within_budget(source, now) {
             return Decision::Drop;
         }
         if is_repeated { Decision::Repeat(event) } else { Decision::Create(event) }
     }
 
-    fn is_one_of_many(&mut self, key: u64, occurrence: &Occurrence) -> bool {
-        let now = occurrence.at;
+    fn is_one_of_many(&mut self, key: u64, occurrence: &Occurrence, now: Duration) -> bool {
         let fresh = || Group { messages: BTreeSet::new(), last: now };
         let group = self.groups.get_or_insert_with(key, fresh);
-        if now.duration_since(group.last) > SIMILAR_WITHIN {
+        if now.saturating_sub(group.last) > SIMILAR_WITHIN {
             group.messages.clear();
         }
         group.last = now;
@@ -103,21 +107,20 @@ impl Correlator {
 
     /// Returns `true` if an event of that key has been recorded. `event` then becomes its repetition.
     fn count(&mut self, key: u64, event: &mut CoreEvent, regarding: &ObjectReference) -> bool {
-        let new = || Recorded { named_at: self.named_at, count: 0 };
+        let first = u32::try_from(event.first_timestamp.as_second()).unwrap_or_default();
+        let new = || Recorded { number: self.numbered, first, count: 0 };
         let recorded = self.recorded.get_or_insert_with(key, new);
         recorded.count = recorded.count.saturating_add(1);
         let is_repeated = recorded.count > 1;
         if is_repeated {
             event.count = recorded.count;
-            event.metadata.name = name(regarding, recorded.named_at);
-            event.first_timestamp =
-                Timestamp::from_nanosecond(recorded.named_at.into()).unwrap_or(event.first_timestamp);
+            event.metadata.name = name(regarding, recorded.number);
+            event.first_timestamp = Timestamp::from_second(recorded.first.into()).unwrap_or(event.first_timestamp);
         }
         is_repeated
     }
 
-    fn is_within_budget(&mut self, source: u64, at: Timestamp) -> bool {
-        let now = Duration::try_from(at.duration_since(Timestamp::UNIX_EPOCH)).unwrap_or_default();
+    fn is_within_budget(&mut self, source: u64, now: Duration) -> bool {
         let full = || TokenBucket::new(SPAM_QPS, SPAM_BURST);
         self.budgets.get_or_insert_with(source, full).try_take(now)
     }

@@ -210,13 +210,13 @@ pub struct EventSource {
 }
 
 impl CoreEvent {
-    pub(super) fn of(occurrence: &Occurrence, nanos: i64) -> Self {
+    pub(super) fn of(occurrence: &Occurrence, number: i64) -> Self {
         let object = &occurrence.regarding;
         let namespace = if object.namespace.is_empty() { "default" } else { &object.namespace };
         Self {
             kind: "Event",
             api_version: "v1",
-            metadata: EventMeta { name: name(object, nanos), namespace: namespace.to_owned() },
+            metadata: EventMeta { name: name(object, number), namespace: namespace.to_owned() },
             involved_object: object.clone(),
             reason: occurrence.reason.clone(),
             message: occurrence.message.clone(),
@@ -245,15 +245,15 @@ impl CoreEvent {
     }
 }
 
-/// `<object>.<nanoseconds>`, or a hash of the object if that is no valid name. The same for every version of the
+/// `<object>.<number>`, or a hash of the object if that is no valid name. The same for every version of the
 /// object.
-pub(super) fn name(object: &ObjectReference, nanos: i64) -> String {
-    let name = format!("{}.{nanos:x}", object.name);
+pub(super) fn name(object: &ObjectReference, number: i64) -> String {
+    let name = format!("{}.{number:x}", object.name);
     if is_dns_subdomain(&name) {
         return name;
     }
     let ObjectReference { api_version, kind, namespace, name, uid, .. } = object;
-    format!("{:016x}.{nanos:x}", hash(&(api_version, kind, namespace, name, uid)))
+    format!("{:016x}.{number:x}", hash(&(api_version, kind, namespace, name, uid)))
 }
 
 fn is_dns_subdomain(name: &str) -> bool {

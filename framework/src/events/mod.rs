@@ -5,6 +5,7 @@
 
 mod broadcaster;
 mod correlate;
+mod drops;
 mod event;
 mod lru;
 mod recorders;

@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::{Broadcaster, Recorder};
+use crate::metrics::Metrics;
 use crate::panics::PanicLog;
 
 /// Time for which queued events may be sent at shutdown.
@@ -20,6 +21,7 @@ const FLUSH: Duration = Duration::from_secs(5);
 /// The event recorders by controller, each with its own queue and correlator, as upstream.
 pub(crate) struct Recorders {
     clock: Arc<dyn Clock>,
+    metrics: Arc<Metrics>,
     made: Mutex<Made>,
     broadcasters: mpsc::UnboundedSender<Broadcaster>,
 }
@@ -36,10 +38,15 @@ pub(crate) struct EventSender {
 }
 
 impl Recorders {
-    pub(crate) fn new(clock: Arc<dyn Clock>, panics: PanicLog, seed: u64) -> (Self, EventSender) {
+    pub(crate) fn new(
+        clock: Arc<dyn Clock>,
+        panics: PanicLog,
+        metrics: Arc<Metrics>,
+        seed: u64,
+    ) -> (Self, EventSender) {
         let (sender, broadcasters) = mpsc::unbounded_channel();
         let made = Made { recorders: BTreeMap::new(), seeds: fastrand::Rng::with_seed(seed) };
-        let recorders = Self { clock, made: Mutex::new(made), broadcasters: sender };
+        let recorders = Self { clock, metrics, made: Mutex::new(made), broadcasters: sender };
         (recorders, EventSender { broadcasters: tokio::sync::Mutex::new(broadcasters), panics })
     }
 
@@ -51,7 +58,8 @@ impl Recorders {
         }
         let seed = made.seeds.u64(..);
         let client = client().returning_metadata().unfenced();
-        let (recorder, broadcaster) = Broadcaster::new(client, component, Arc::clone(&self.clock), seed);
+        let (clock, metrics) = (Arc::clone(&self.clock), Some(Arc::clone(&self.metrics)));
+        let (recorder, broadcaster) = Broadcaster::counted(client, component, clock, metrics, seed);
         if self.broadcasters.send(broadcaster).is_err() {
             tracing::debug!(component, "The manager is stopping: no events of this component are sent");
         }
@@ -91,7 +99,6 @@ mod tests {
 
     use super::*;
     use crate::events::{EventType, ObjectReference};
-    use crate::metrics::Metrics;
 
     #[tokio::test(start_paused = true)]
     async fn events_of_a_recorder_made_just_before_the_shutdown_are_sent() {
@@ -104,7 +111,7 @@ mod tests {
         let user_agent = UserAgent::new("kube-controller-manager", "v1.36.3", "");
         let clients = ClientBuilder::new(kube::Client::new(server, "default"), user_agent, Limits::UNLIMITED);
         let clock = Arc::new(SimulatedClock::starting_at(jiff::Timestamp::UNIX_EPOCH));
-        let (recorders, sender) = Recorders::new(clock, PanicLog::new(Metrics::new()), 1);
+        let (recorders, sender) = Recorders::new(clock, PanicLog::new(Metrics::new()), Metrics::new(), 1);
         let object = PartialObjectMeta::decode(r#"{"metadata":{"name":"a"}}"#).unwrap();
         let regarding = ObjectReference::of(&kcm_api::Resource::namespaced("", "v1", "pods", "Pod"), object.meta());
         let client = || clients.client_for("a-controller");

@@ -1,17 +1,19 @@
 //! The handle of a manager.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use kcm_api::ObjectKey;
 use kcm_client::{ClientBuilder, Fence, WriteRecord};
 use kcm_config::Effective;
-use kcm_informers::{Factory, InformerStatus};
+use kcm_informers::{Connection, ConnectionStatus, Factory, InformerStatus};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use super::metrics::ManagerMetrics;
 use super::stage::Stage;
-use crate::controller::{Registry, Selection};
+use crate::controller::{ControllerDescriptor, Registry, Selection};
+use crate::discovery::Discovery;
 use crate::explain::{KeyExplanation, QueueStatus, WaitExplanation};
 use crate::live_settings::LiveSettings;
 use crate::metrics::Metrics;
@@ -34,15 +36,24 @@ pub struct ManagerHandle {
 struct Inner {
     /// Of every controller, sorted by name.
     records: Vec<Arc<Record>>,
+    descriptors: Vec<ControllerDescriptor>,
     controls: Arc<Controls>,
     settings: LiveSettings,
     fence: Fence,
     writes: WriteRecord,
+    connection: Connection,
     panics: PanicLog,
     /// The stage that the start has reached.
     stage: watch::Sender<Option<Stage>>,
     /// Absent before the start and after the end.
-    informers: Mutex<Option<Factory>>,
+    running: Mutex<Option<Running>>,
+}
+
+/// The parts of a manager that runs.
+#[derive(Clone)]
+struct Running {
+    informers: Factory,
+    discovery: Discovery,
 }
 
 impl ManagerHandle {
@@ -60,15 +71,24 @@ impl ManagerHandle {
         });
         let inner = Inner {
             records,
+            descriptors: registry.iter().copied().collect(),
             controls: Arc::new(controls),
             settings,
             fence: clients.fence().clone(),
             writes: clients.writes().clone(),
+            connection: clients.connection().clone(),
             panics: PanicLog::new(Arc::clone(metrics)),
             stage: watch::Sender::new(None),
-            informers: Mutex::new(None),
+            running: Mutex::new(None),
         };
-        Self { inner: Arc::new(inner) }
+        let handle = Self { inner: Arc::new(inner) };
+        metrics.register_collector(ManagerMetrics::of(&handle));
+        handle
+    }
+
+    /// A reference that does not keep the handle.
+    pub(super) fn downgrade(&self) -> WeakHandle {
+        WeakHandle(Arc::downgrade(&self.inner))
     }
 
     /// The status of every controller, sorted by name.
@@ -141,15 +161,28 @@ impl ManagerHandle {
     /// The status of each informer; empty unless the manager runs.
     #[must_use]
     pub fn informers(&self) -> Vec<InformerStatus> {
-        let informers = self.inner.informers.lock().clone();
-        informers.map(|informers| informers.status()).unwrap_or_default()
+        self.running().map(|running| running.informers.status()).unwrap_or_default()
     }
 
     /// As [`informers`](Self::informers), with the memory of each cache at least, in bytes. Reads every cached object.
     #[must_use]
     pub fn caches(&self) -> Vec<(InformerStatus, usize)> {
-        let informers = self.inner.informers.lock().clone();
-        informers.map(|informers| informers.status_with_bytes()).unwrap_or_default()
+        self.running().map(|running| running.informers.status_with_bytes()).unwrap_or_default()
+    }
+
+    /// The state of the connection to the API server.
+    #[must_use]
+    pub fn connection(&self) -> ConnectionStatus {
+        self.inner.connection.status()
+    }
+
+    /// The discovery of the resources that the API server serves; absent unless the manager runs.
+    pub(super) fn discovery(&self) -> Option<Discovery> {
+        self.running().map(|running| running.discovery)
+    }
+
+    fn running(&self) -> Option<Running> {
+        self.inner.running.lock().clone()
     }
 
     /// The tasks of the manager that have panicked, sorted by name. Controllers count their own failures.
@@ -175,14 +208,36 @@ impl ManagerHandle {
     /// controller uses. Nothing changes for all other controllers. A controller that
     /// [needs](crate::ControllerDescriptor::needs) parts that no controller needed at the start is not started, and its state
     /// gives this reason.
+    ///
+    /// An added controller reads its own settings as they were last [reloaded](Self::reload). If it reads a setting of
+    /// another controller, or a feature gate, that has changed since the start, it is not started, and its state gives
+    /// this reason.
     pub fn select(&self, selection: Selection) {
-        self.inner.controls.select(selection);
+        let Inner { descriptors, controls, settings, .. } = &*self.inner;
+        for descriptor in descriptors {
+            match (controls.enables(descriptor), selection.enables(descriptor)) {
+                (false, true) => settings.enable(descriptor.name),
+                (true, true) => {}
+                (_, false) => settings.disable(descriptor.name),
+            }
+        }
+        controls.select(selection);
     }
 
-    /// Applies new values of settings that are [reloaded](kcm_config::Row::reloaded): the numbers of workers of loops. All
-    /// other settings keep the values of the start.
+    /// Applies new values of settings that are [reloaded](kcm_config::Row::reloaded): the numbers of workers of loops.
+    /// Controllers that are [added](Self::select) later read their own settings from `settings`. All other settings
+    /// keep the values of the start.
     pub fn reload(&self, settings: Effective) {
         self.inner.settings.replace(settings);
+    }
+
+    /// Returns `true` if the manager, or a controller that is enabled, uses another value of a setting than `settings`
+    /// has, and does so until the next start.
+    #[must_use]
+    pub fn needs_restart(&self, setting: &str, settings: &Effective) -> bool {
+        let Inner { descriptors, controls, .. } = &*self.inner;
+        let enabled = descriptors.iter().filter(|descriptor| controls.enables(descriptor));
+        self.inner.settings.needs_restart(setting, settings, enabled)
     }
 
     /// Stops the loops of all controllers, and returns when none runs. Informers and event handlers stay, so that the
@@ -274,12 +329,21 @@ impl ManagerHandle {
         self.inner.stage.send_replace(Some(stage));
     }
 
-    pub(super) fn started(&self, informers: Factory) {
-        *self.inner.informers.lock() = Some(informers);
+    pub(super) fn started(&self, informers: Factory, discovery: Discovery) {
+        *self.inner.running.lock() = Some(Running { informers, discovery });
     }
 
     pub(super) fn ended(&self) {
-        *self.inner.informers.lock() = None;
+        *self.inner.running.lock() = None;
+    }
+}
+
+/// A [`ManagerHandle`] that does not keep the state of the manager, for metrics that the state keeps.
+pub(super) struct WeakHandle(Weak<Inner>);
+
+impl WeakHandle {
+    pub(super) fn upgrade(&self) -> Option<ManagerHandle> {
+        Some(ManagerHandle { inner: self.0.upgrade()? })
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod builder;
 mod handle;
+mod metrics;
 mod stage;
 
 use std::sync::Arc;
@@ -275,7 +276,7 @@ impl Manager {
         let discovery = refresher.discovery();
         stages.spawn(Stage::Context, "discovery", move |cancel| refresher.clone().run(cancel));
         let (clock, panics) = (Arc::clone(&self.clock), self.handle.panics().clone());
-        let (events, sender) = Recorders::new(clock, panics, rng.u64(..));
+        let (events, sender) = Recorders::new(clock, panics, Arc::clone(&self.metrics), rng.u64(..));
         let sender = Arc::new(sender);
         stages.spawn(Stage::Context, "events", move |cancel| Arc::clone(&sender).run(cancel));
         let needs = needs(&self.registry, self.handle.controls(), &self.settings);
@@ -286,7 +287,7 @@ impl Manager {
             moments: self.handle.controls().moments().clone(),
             ..FactoryOptions::new(self.clients.informer_client(), rng.u64(..))
         });
-        self.handle.started(informers.clone());
+        self.handle.started(informers.clone(), discovery.clone());
         Ok(Arc::new(SharedContext {
             clients: self.clients.clone(),
             informers,

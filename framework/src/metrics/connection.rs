@@ -21,10 +21,10 @@ impl ConnectionMetrics {
     pub(super) fn register(&self, registry: &mut Registry) {
         registry.register(
             "api_server_reachable",
-            "Whether the API server can be reached: 1 or 0",
+            "1 if the API server can be reached, and 0 otherwise",
             self.reachable.clone(),
         );
-        registry.register("api_server_outages", "How often the API server became unreachable", self.outages.clone());
+        registry.register("api_server_outages", "Outages of the API server since the start", self.outages.clone());
     }
 
     pub(super) fn show(&self, connection: &Connection) {

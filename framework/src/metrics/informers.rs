@@ -63,7 +63,7 @@ impl InformerMetrics {
         registry.register("informer_panics", "Panics of event handlers, and of informers", self.panics.clone());
         registry.register(
             "informer_subscriber_seconds",
-            "How long an event handler takes for one change",
+            "Seconds that an event handler takes for one change",
             self.handler_seconds.clone(),
         );
     }

@@ -53,6 +53,7 @@ pub struct Metrics {
     reconciles: family::Family<ReconcileLabels, Counter>,
     loop_failures: family::Family<LoopLabels, Counter>,
     task_panics: family::Family<TaskLabels, Counter>,
+    events_dropped: family::Family<DropLabels, Counter>,
     health: HealthMetrics,
     options: Mutex<ExpositionOptions>,
     /// The metrics that controllers registered, by type.
@@ -79,6 +80,12 @@ struct TaskLabels {
     task: &'static str,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DropLabels {
+    component: String,
+    reason: &'static str,
+}
+
 impl Metrics {
     /// An empty registry with the framework's own metrics.
     #[must_use]
@@ -97,7 +104,7 @@ impl Metrics {
         let reconciles = family::Family::default();
         registry.register(
             "controller_reconciles",
-            "Reconciles by controller, loop and result: success, panic, or the class of the error",
+            "Reconciles by controller, loop and result: success, panic, unreachable, or the class of the error",
             reconciles.clone(),
         );
         let loop_failures = family::Family::default();
@@ -112,6 +119,12 @@ impl Metrics {
             "Tasks of the manager that panicked and were started again",
             task_panics.clone(),
         );
+        let events_dropped = family::Family::default();
+        registry.register(
+            "manager_events_dropped",
+            "Events that were not sent, by component and reason: queue_full, stopped, rate_limited, rejected or given_up",
+            events_dropped.clone(),
+        );
         version::register(&mut registry);
         let registry = Mutex::new(registry);
         let of_controllers = Mutex::default();
@@ -125,6 +138,7 @@ impl Metrics {
             reconciles,
             loop_failures,
             task_panics,
+            events_dropped,
             health: HealthMetrics::default(),
             options: Mutex::default(),
             of_controllers,
@@ -256,6 +270,11 @@ impl Metrics {
     /// Counts a panic of a task that belongs to no controller and is started again.
     pub fn task_panicked(&self, task: &'static str) {
         self.task_panics.get_or_create(&TaskLabels { task }).inc();
+    }
+
+    pub(crate) fn events_dropped(&self, component: &str, reason: &'static str, events: usize) {
+        let labels = DropLabels { component: component.to_owned(), reason };
+        self.events_dropped.get_or_create(&labels).inc_by(u64::try_from(events).unwrap_or(u64::MAX));
     }
 
     pub(crate) fn loop_failed(&self, controller: &str, name: &'static str) {

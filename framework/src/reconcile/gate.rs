@@ -1,6 +1,7 @@
 //! Writes that no key waits for, but the next run does.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kcm_api::ObjectKey;
 use kcm_client::ApiClient;
@@ -9,6 +10,7 @@ use kcm_workqueue::{Queue, QueueOptions};
 
 use crate::consistency::pending_writes::PendingWrite;
 use crate::consistency::{Primary, Tracker};
+use crate::progress::{HeldKeys, Progress, STALLED_AFTER, Stall};
 
 /// A gate that is closed while someone is inside, and until the caches show the writes that were made there.
 ///
@@ -34,9 +36,30 @@ impl Gate {
         Inside { gate: self, writes: Vec::new() }
     }
 
+    /// Time for which the gate has been closed because of its writes. `None` unless it is.
+    pub(crate) fn awaits_writes_for(&self) -> Option<Duration> {
+        Some(self.queue.parked().longest?.age)
+    }
+
     /// Checks the writes that are pending for long; never returns.
     pub(crate) async fn check_pending_writes(&self, live: &ApiClient) {
         self.tracker.check_pending_writes(live).await;
+    }
+}
+
+/// Stalled if it has been closed for long because of its writes.
+impl Progress for Gate {
+    fn stall(&self) -> Option<Stall> {
+        Stall::after(STALLED_AFTER, "its own writes", self.awaits_writes_for()?)
+    }
+
+    fn held(&self) -> HeldKeys {
+        let waits = self.awaits_writes_for();
+        HeldKeys {
+            awaiting_writes: usize::from(waits.is_some()),
+            longest_wait: waits.unwrap_or_default(),
+            ..HeldKeys::default()
+        }
     }
 }
 

@@ -1,7 +1,9 @@
 //! The state of a reconcile loop, for operators.
 
+use std::time::Duration;
+
 use kcm_api::{ObjectKey, Resource};
-use kcm_workqueue::{KeyStage, KeyStatus};
+use kcm_workqueue::{Held, KeyStage, KeyStatus};
 use tokio::time::Instant;
 
 use super::worker::Workers;
@@ -9,6 +11,7 @@ use crate::consistency::pending_writes::PendingWrite;
 use crate::explain::{
     Inspect, KeyExplanation, KeyState, QueueStatus, Reader, WaitExplanation, object_of, rounded_seconds,
 };
+use crate::progress::{HeldKeys, Progress, STALLED_AFTER, Stall};
 use crate::queue_key::QueueKey;
 
 impl<K: QueueKey> Workers<K> {
@@ -71,6 +74,33 @@ impl<K: QueueKey> Workers<K> {
         }
         let reason = self.guard.reason(|key| object_of(key) == *object)?;
         Some(WaitExplanation::new("Undecodable", reason))
+    }
+}
+
+impl<K: QueueKey> Progress for Workers<K> {
+    fn stall(&self) -> Option<Stall> {
+        let preparing = self.preparing.lock().map(|began| began.elapsed());
+        let preparing = preparing.and_then(|lasts| Stall::after(STALLED_AFTER, "its preparation", lasts));
+        let at_barrier = || self.gate.as_ref()?.stall();
+        let parked = || {
+            let Held { key, age } = self.queue.parked().longest?;
+            Stall::after(STALLED_AFTER, &key, age)
+        };
+        let queued = || {
+            let Held { key, age } = self.queue.stalled(STALLED_AFTER)?;
+            Stall::after(STALLED_AFTER, &key, age)
+        };
+        preparing.or_else(at_barrier).or_else(parked).or_else(queued)
+    }
+
+    fn held(&self) -> HeldKeys {
+        let (parked, barrier) = (self.queue.parked(), self.gate.as_ref().map(Progress::held).unwrap_or_default());
+        let parked_for = parked.longest.map_or(Duration::ZERO, |longest| longest.age);
+        HeldKeys {
+            awaiting_writes: parked.count + barrier.awaiting_writes,
+            longest_wait: parked_for.max(barrier.longest_wait),
+            undecodable: self.guard.held(),
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use super::gate::{Gate, Inside};
 use super::loop_core::LoopCore;
 use crate::control_loop::Loop;
 use crate::explain::Notes;
+use crate::progress::{HeldKeys, Progress, Runs, Stall};
 
 /// A loop that reconciles no keys.
 pub(crate) struct Keyless(pub(crate) LoopCore);
@@ -25,8 +26,15 @@ impl Keyless {
     {
         let Self(core) = self;
         let (name, reads) = (core.name, core.caches.to_vec());
-        let periodic = Arc::new(Periodic { gate: Gate::new(name, Arc::clone(&core.caches)), period, work, core });
-        Loop::new(name, reads, move |cancel| {
+        let periodic = Arc::new(Periodic {
+            gate: Gate::new(name, Arc::clone(&core.caches)),
+            period,
+            runs: Runs::every(period),
+            work,
+            core,
+        });
+        let progress = Arc::clone(&periodic);
+        let described = Loop::new(name, reads, move |cancel| {
             let periodic = Arc::clone(&periodic);
             Box::pin(async move {
                 tokio::select! {
@@ -35,7 +43,8 @@ impl Keyless {
                 }
                 Ok(())
             })
-        })
+        });
+        described.with_progress(progress)
     }
 
     /// Runs `task` with one session for its life. The session knows no caches: nothing waits for its writes.
@@ -52,8 +61,20 @@ impl Keyless {
 struct Periodic<F> {
     gate: Gate,
     period: Duration,
+    runs: Runs,
     work: F,
     core: LoopCore,
+}
+
+/// Stalled if the caches do not show the writes of the last run, or if no run begins for several periods.
+impl<F: Send + Sync> Progress for Periodic<F> {
+    fn stall(&self) -> Option<Stall> {
+        self.gate.stall().or_else(|| self.runs.stall())
+    }
+
+    fn held(&self) -> HeldKeys {
+        self.gate.held()
+    }
 }
 
 impl<F> Periodic<F>
@@ -61,6 +82,7 @@ where
     F: Fn(Arc<Session>) -> BoxFuture<'static, Result<(), BoxError>>,
 {
     async fn run(&self, cancel: &CancellationToken) {
+        self.runs.begin();
         while let Some(inside) = cancel.run_until_cancelled(self.gate.enter()).await {
             self.run_once(inside).await;
             if cancel.run_until_cancelled(tokio::time::sleep(self.period)).await.is_none() {
@@ -70,6 +92,7 @@ where
     }
 
     async fn run_once(&self, inside: Inside<'_>) {
+        self.runs.begin();
         let session = Arc::new(self.core.session(Notes::new(false)));
         let _writes = Writes { session: Arc::clone(&session), inside };
         if let Err(error) = (self.work)(session).await {

@@ -65,6 +65,11 @@ impl<K: QueueKey> UndecodableGuard<K> {
         true
     }
 
+    /// Number of keys that are held back.
+    pub(super) fn held(&self) -> usize {
+        self.held.lock().len()
+    }
+
     /// Returns the reason why a key that matches is held back, or `None` if no such key is held back.
     pub(super) fn reason(&self, matches: impl Fn(&K) -> bool) -> Option<String> {
         let key = self.held.lock().keys().find(|key| matches(key)).cloned()?;

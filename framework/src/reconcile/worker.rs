@@ -9,8 +9,10 @@ use kcm_api::ObjectKey;
 use kcm_client::error_chain;
 use kcm_informers::{Backoff, panic_message};
 use kcm_workqueue::{Priority, Queue};
+use parking_lot::Mutex;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 
 use super::error::Retry;
 use super::gate::{Gate, Inside};
@@ -24,7 +26,6 @@ use crate::consistency::{Primary, Tracker};
 use crate::control_loop::Loop;
 use crate::explain::{Ended, Notes, TriggerCause, Triggers};
 use crate::live_settings::WorkerCount;
-use crate::progress::stall_probe;
 use crate::queue_key::QueueKey;
 
 /// The back-off of a preparation that fails: 1 s doubling to a minute.
@@ -34,8 +35,8 @@ const PREPARE_BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::
 pub(crate) struct Workers<K: QueueKey> {
     pub(super) core: LoopCore,
     pub(super) queue: Queue<K>,
-    /// The keys that failed in what may be an outage.
-    undecided: Undecided<(K, Class)>,
+    /// The reconciles that failed in what may be an outage.
+    undecided: Undecided<Failure<K>>,
     pub(super) recording: Recording<K>,
     /// Behind a pointer, so that workers are code of a key's type only, and not of each reconciler's.
     reconciler: Box<dyn Reconcile<K>>,
@@ -43,7 +44,9 @@ pub(crate) struct Workers<K: QueueKey> {
     pub(super) guard: Arc<UndecodableGuard<K>>,
     pub(super) primary: Primary,
     /// Closed while any write of the loop is pending. `None` for a loop without a barrier.
-    gate: Option<Gate>,
+    pub(super) gate: Option<Gate>,
+    /// When its preparation began. `None` unless it is being prepared.
+    pub(super) preparing: Mutex<Option<Instant>>,
 }
 
 impl<K: QueueKey> Workers<K> {
@@ -61,6 +64,7 @@ impl<K: QueueKey> Workers<K> {
             tracker: Tracker::new(queue.clone(), Arc::clone(&core.caches), primary.clone()),
             guard: UndecodableGuard::new(queue.clone(), Arc::clone(&core.caches), primary.clone()),
             gate: has_barrier.then(|| Gate::new(core.name, Arc::clone(&core.caches))),
+            preparing: Mutex::default(),
             core,
             queue,
             reconciler,
@@ -73,8 +77,7 @@ impl<K: QueueKey> Workers<K> {
         let shared = Arc::new(self);
         // With more workers a key would be taken while another writes.
         let workers = if shared.gate.is_some() { WorkerCount::Fixed(1) } else { count };
-        let inspect = Arc::clone(&shared);
-        let stall = stall_probe(&shared.queue);
+        let (inspect, progress) = (Arc::clone(&shared), Arc::clone(&shared));
         let described = Loop::new(inspect.core.name, inspect.core.caches.to_vec(), move |cancel| {
             let (shared, workers) = (Arc::clone(&shared), workers.clone());
             Box::pin(async move {
@@ -90,11 +93,12 @@ impl<K: QueueKey> Workers<K> {
                 }
             })
         });
-        described.inspected(inspect).with_stall_probe(stall)
+        described.inspected(inspect).with_progress(progress)
     }
 
     /// Prepares the reconciler, with back-off until it succeeds, and waits until the caches show what it wrote.
     async fn prepare(&self) {
+        *self.preparing.lock() = Some(Instant::now());
         let mut backoff = PREPARE_BACKOFF;
         loop {
             let session = self.session();
@@ -108,7 +112,10 @@ impl<K: QueueKey> Workers<K> {
                     () = gate.check_pending_writes(&self.core.live) => {}
                 }
             }
-            let Err(error) = prepared else { return };
+            let Err(error) = prepared else {
+                *self.preparing.lock() = None;
+                return;
+            };
             self.report_preparation(&error);
             tokio::time::sleep(backoff.next_delay()).await;
         }
@@ -210,33 +217,40 @@ impl<K: QueueKey> Workers<K> {
 
     /// Requeues a key whose reconcile began when there had been so many `outages`.
     fn failed(&self, key: &K, error: &ReconcileError, outages: u64) -> Ended {
-        let (class, before) = (error.class(), self.queue.failures(key));
         let source = std::error::Error::source(error);
         let message: Box<str> = source.map_or_else(|| error.to_string(), error_chain).into();
+        let failure =
+            Failure { key: key.clone(), class: error.class(), message: message.clone(), span: Span::current() };
+        let class = failure.class;
         if class.may_be_outage() && !self.core.api.connection().has_served_since(outages) {
-            self.core.metrics.reconciled(self.core.controller, self.core.name, "unreachable");
-            tracing::debug!(%key, error = source, "Reconcile failed as the API server is unreachable; waiting for it");
-            self.undecided.add((key.clone(), class), outages);
+            tracing::debug!(%key, error = source, "Reconcile failed, maybe in an outage; a probe decides");
+            self.undecided.add(failure, outages);
             return Ended::Unreachable { error: message };
         }
+        self.count_failure(&failure);
+        Ended::Failed { class: class.as_str(), error: message }
+    }
+
+    /// Counts, logs and requeues a failure that is no outage.
+    fn count_failure(&self, failure: &Failure<K>) {
+        let Failure { key, class, message, .. } = failure;
         self.core.metrics.reconciled(self.core.controller, self.core.name, class.as_str());
         match class {
-            Class::Conflict if !class.is_logged(before) => {
-                tracing::debug!(%key, error = source, "Conflict; requeued");
+            Class::Conflict if !class.is_logged(self.queue.failures(key)) => {
+                tracing::debug!(%key, error = %message, "Conflict; requeued");
             }
             Class::Conflict | Class::Transient | Class::Unavailable => {
-                tracing::warn!(%key, error = source, "Reconcile failed; requeued with back-off");
+                tracing::warn!(%key, error = %message, "Reconcile failed; requeued with back-off");
             }
             Class::Terminal => {
-                tracing::warn!(%key, error = source, "Reconcile failed; not requeued until something changes");
+                tracing::warn!(%key, error = %message, "Reconcile failed; not requeued until something changes");
             }
             Class::Forbidden => tracing::error!(
-                %key, error = source,
+                %key, error = %message,
                 "Reconcile lacks a permission: grant it to the user that the message names",
             ),
         }
-        self.requeue(key, class);
-        Ended::Failed { class: class.as_str(), error: message }
+        self.requeue(key, *class);
     }
 
     fn requeue(&self, key: &K, class: Class) {
@@ -248,16 +262,19 @@ impl<K: QueueKey> Workers<K> {
         }
     }
 
-    /// Requeues the undecided keys: without back-off if they failed in an outage, else with back-off. Never returns.
+    /// Requeues the undecided keys: without back-off if they failed in an outage, else as every other failure. Never
+    /// returns.
     async fn decide(&self) {
         self.undecided
-            .decide(|(key, class), was_reachable| {
+            .decide(|failure, was_reachable| {
                 if was_reachable {
-                    self.requeue(&key, class);
-                } else {
-                    self.recording.triggers().add(&key, TriggerCause::OutageEnded, None, None);
-                    self.queue.add(key, Priority::Live);
+                    failure.span.in_scope(|| self.count_failure(&failure));
+                    return;
                 }
+                let Failure { key, .. } = failure;
+                self.core.metrics.reconciled(self.core.controller, self.core.name, "unreachable");
+                self.recording.triggers().add(&key, TriggerCause::OutageEnded, None, None);
+                self.queue.add(key, Priority::Live);
             })
             .await;
     }
@@ -269,6 +286,15 @@ impl<K: QueueKey> Workers<K> {
         self.queue.retry(key.clone());
         Ended::Panicked(panic.into())
     }
+}
+
+/// A failed reconcile.
+struct Failure<K> {
+    key: K,
+    class: Class,
+    message: Box<str>,
+    /// The span of the reconcile, which names the loop and the attempt in logs.
+    span: Span,
 }
 
 /// A key that a worker processes. When it is dropped, the key returns to the queue and waits for its pending writes.

@@ -10,7 +10,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
 use super::record::Record;
-use super::status::{ControllerState, ControllerStatus};
+use super::status::{ControllerState, ControllerStatus, LoopStatus};
 
 /// The states, failures and stalls of the controllers of one manager.
 #[derive(Debug)]
@@ -29,26 +29,49 @@ impl Collector for ControllerMetrics {
         // Series of controllers that do not run would say nothing; failures of the past stay.
         let is_shown = |one: &ControllerStatus| one.failures > 0 || !matches!(one.state, ControllerState::Disabled(_));
         let controllers: Vec<ControllerStatus> = controllers.filter(is_shown).collect();
-        let help = "The state of each controller: 1 for the one that it is in";
+        let help = "State of each controller: 1 for its current state";
         let mut states = encoder.encode_descriptor("controller_state", help, None, MetricType::Gauge)?;
         for one in &controllers {
             let labels = [("controller", one.name), ("state", one.state.label())];
             ConstGauge::new(1_i64).encode(states.encode_family(&labels)?)?;
         }
-        let help = "How often the initialization or a loop of each controller has failed or panicked";
+        let help = "Failures and panics of the initialization and of the loops of each controller";
         let mut failures = encoder.encode_descriptor("controller_failures", help, None, MetricType::Counter)?;
         for one in &controllers {
             ConstCounter::new(one.failures).encode(failures.encode_family(&[("controller", one.name)])?)?;
         }
-        let help = "For how many seconds each loop has made no progress although it has keys";
-        let mut stalls = encoder.encode_descriptor("controller_loop_stalled_seconds", help, None, MetricType::Gauge)?;
-        for one in &controllers {
-            for each in &one.loops {
-                let labels = [("controller", one.name), ("name", each.name)];
-                let seconds = each.stall.as_ref().map_or(0.0, |stall| stall.duration.as_secs_f64());
-                ConstGauge::new(seconds).encode(stalls.encode_family(&labels)?)?;
+        let gauges: [(&str, &str, fn(&LoopStatus) -> f64); 4] = [
+            (
+                "controller_loop_stalled_seconds",
+                "Seconds for which each loop has made no progress although it has work",
+                |one| one.stall.as_ref().map_or(0.0, |stall| stall.duration.as_secs_f64()),
+            ),
+            ("controller_keys_awaiting_writes", "Keys that wait until the caches show their own writes", |one| {
+                number(one.held.awaiting_writes)
+            }),
+            (
+                "controller_keys_awaiting_writes_longest_seconds",
+                "Seconds for which the first of the keys that wait for their own writes has waited",
+                |one| one.held.longest_wait.as_secs_f64(),
+            ),
+            (
+                "controller_keys_undecodable",
+                "Keys that wait until an object that they are about can be decoded",
+                |one| number(one.held.undecodable),
+            ),
+        ];
+        for (name, help, value) in gauges {
+            let mut gauge = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            for (controller, each) in controllers.iter().flat_map(|one| one.loops.iter().map(|each| (one.name, each))) {
+                let labels = [("controller", controller), ("name", each.name)];
+                ConstGauge::new(value(each)).encode(gauge.encode_family(&labels)?)?;
             }
         }
         Ok(())
     }
+}
+
+/// A number of keys as the value of a gauge, exact beneath four billion.
+fn number(keys: usize) -> f64 {
+    u32::try_from(keys).unwrap_or(u32::MAX).into()
 }

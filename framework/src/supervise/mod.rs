@@ -22,7 +22,9 @@
 //! - *A controller that is taken away drains and leaves nothing behind*, and an added controller starts as at the start
 //!   of the manager.
 //! - *Loops stop and start again while informers stay*, all loops or the loops of some controllers.
-//! - *A loop that makes no progress while it has keys is stalled*: after [`STALLED_AFTER`](crate::STALLED_AFTER), log,
+//! - *A controller that a reload adds reads its own settings of that reload*, and is not started if it reads a setting
+//!   of another or a feature gate that has changed since the start.
+//! - *A loop that makes no progress while it has work is stalled*: after [`STALLED_AFTER`](crate::STALLED_AFTER), log,
 //!   metrics and the handle of the manager show the key and for how long.
 //! - *An `InitFunc` that fails is tried again while its siblings run*, with back-off. A panic is a failure.
 //! - *A loop that dies is started again with back-off, and its siblings go on.*
@@ -40,6 +42,7 @@ mod stalls;
 mod status;
 mod turns;
 
+use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
@@ -48,7 +51,9 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::join_all;
 use kcm_client::BoxError;
+use kcm_config::Effective;
 use parking_lot::Mutex;
+use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -69,6 +74,14 @@ use crate::controller::{ControllerContext, ControllerDescriptor, Loops, SharedCo
 pub const INIT_PATIENCE: Duration = Duration::from_secs(10);
 
 type Initialized = Result<Loops, BoxError>;
+
+/// The end of [`Supervisor::serve`].
+enum Served {
+    /// The controller must stop.
+    Ended,
+    /// A reload enabled it, and it reads settings of others that have changed since the start.
+    NotStarted { outdated: BTreeSet<String> },
+}
 
 /// The supervisor of one controller.
 pub(crate) struct Supervisor {
@@ -104,10 +117,12 @@ impl Supervisor {
         let _stopped = StoppedOnDrop(&self.record);
         let controller = self.descriptor.name;
         while !cancel.is_cancelled() {
+            // The start of the manager waits until this turn ends, so it ends in every case but a start.
+            let turn = self.first_turn.lock().take();
             if !self.controls.enables(&self.descriptor) {
                 tracing::warn!(controller, "Controller is disabled");
                 self.record.enter(ControllerState::Disabled("--controllers does not enable it".to_owned()));
-                drop(self.first_turn.lock().take());
+                drop(turn);
                 cancel.run_until_cancelled(self.controls.enabled(&self.descriptor)).await;
                 continue;
             }
@@ -115,35 +130,41 @@ impl Supervisor {
                 let reason = "it reads parts of objects that the caches do not keep: restart the manager to enable it";
                 tracing::error!(controller, reason, "Controller is not started");
                 self.record.enter(ControllerState::Disabled(reason.to_owned()));
+                drop(turn);
                 cancel.run_until_cancelled(self.controls.disabled(&self.descriptor)).await;
                 continue;
             }
+            let reloads = self.shared.live_settings.reloads();
             let life = cancel.child_token();
-            let mut serving = pin!(self.serve(&life));
+            let mut serving = pin!(self.serve(&life, turn));
             tokio::select! {
-                () = &mut serving => {}
+                served = &mut serving => match served {
+                    Served::Ended => {}
+                    Served::NotStarted { outdated } => {
+                        cancel.run_until_cancelled(self.not_started(outdated, reloads)).await;
+                    }
+                },
                 () = self.controls.disabled(&self.descriptor) => {
                     tracing::info!(controller, "Stopping controller because it is now disabled");
                     self.record.enter(ControllerState::Stopping);
                     life.cancel();
-                    self.drain(self.controls.grace(), serving).await;
+                    self.drain(self.controls.grace(), serving.map(drop)).await;
                 }
             }
         }
     }
 
     /// Initializes the controller and runs its loops, again and again, until `life` is cancelled.
-    async fn serve(&self, life: &CancellationToken) {
+    async fn serve(&self, life: &CancellationToken, first_turn: Option<Turn>) -> Served {
         let controller = self.descriptor.name;
         self.record.enter(ControllerState::Pending);
-        let first_turn = self.first_turn.lock().take();
         let next_turn = async {
             match first_turn {
                 Some(turn) => turn,
                 None => self.turns.next().await,
             }
         };
-        let Some(turn) = life.run_until_cancelled(next_turn).await else { return };
+        let Some(turn) = life.run_until_cancelled(next_turn).await else { return Served::Ended };
         let mut turn = Some(turn);
         let mut backoff = BACKOFF;
         let mut was_skipped = false;
@@ -152,7 +173,11 @@ impl Supervisor {
             let mut changes = self.shared.discovery.changes();
             let attempt = Attempt::new(self);
             let initializing = self.initialize(&attempt.context, turn.take());
-            let Some(initialized) = life.run_until_cancelled(initializing).await else { return };
+            let Some(initialized) = life.run_until_cancelled(initializing).await else { return Served::Ended };
+            let outdated = attempt.context.outdated_settings(self.descriptor.required_gates);
+            if !outdated.is_empty() {
+                return Served::NotStarted { outdated };
+            }
             match initialized {
                 Ok(Loops { none_because: Some(reason), .. }) => {
                     drop(attempt);
@@ -177,6 +202,20 @@ impl Supervisor {
                     pause(life, backoff.delay_after(Duration::ZERO)).await;
                 }
             }
+        }
+        Served::Ended
+    }
+
+    /// Waits until the controller is disabled, or until the next of `reloads`, whose settings it then has.
+    async fn not_started(&self, outdated: BTreeSet<String>, mut reloads: watch::Receiver<Effective>) {
+        let controller = self.descriptor.name;
+        let outdated = outdated.into_iter().collect::<Vec<_>>().join(" and ");
+        let reason = format!("it reads {outdated}, changed since the start: restart the manager to enable it");
+        tracing::warn!(controller, reason, "Controller is not started");
+        self.record.enter(ControllerState::Disabled(reason));
+        tokio::select! {
+            () = self.controls.disabled(&self.descriptor) => {}
+            _ = reloads.changed() => self.shared.live_settings.enable(controller),
         }
     }
 

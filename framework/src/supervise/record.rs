@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::status::{ControllerState, ControllerStatus, LoopState, LoopStatus};
 use crate::controller::{DebugPage, HealthCheck, Loops};
 use crate::explain::Inspect;
-use crate::progress::Stall;
+use crate::progress::{Progress, Stall};
 
 /// The record of one controller.
 #[derive(Debug)]
@@ -47,6 +47,7 @@ struct LoopRecord {
     state: Since<LoopState>,
     failures: Failures,
     inspect: Option<Arc<dyn Inspect>>,
+    progress: Option<Arc<dyn Progress>>,
     /// The key with which the loop makes no progress, and since when.
     stall: Option<(String, Instant)>,
 }
@@ -110,6 +111,7 @@ impl Record {
             state: Since::now(LoopState::Stopped),
             failures: Failures::default(),
             inspect: one.inspect.clone(),
+            progress: one.progress.clone(),
             stall: None,
         });
         noted.loops = loops.collect();
@@ -229,6 +231,7 @@ impl LoopRecord {
             failures: self.failures.count,
             last_error: self.failures.last.clone(),
             unsynced: unsynced.collect(),
+            held: self.progress.as_ref().map(|progress| progress.held()).unwrap_or_default(),
             stall: self.stall.as_ref().map(|(key, since)| Stall { key: key.clone(), duration: since.elapsed() }),
         }
     }

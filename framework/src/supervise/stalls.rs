@@ -1,4 +1,4 @@
-//! Loops that make no progress while they have keys.
+//! Loops that make no progress while they have work.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -17,7 +17,7 @@ const PERIOD: Duration = Duration::from_secs(10);
 ///
 /// While the API server is unreachable, all keys wait, and no loop is stalled.
 pub(super) async fn watch(context: &ControllerContext, record: &Record, at: usize, one: &Loop) -> Infallible {
-    let Some(probe) = &one.stall else { return std::future::pending().await };
+    let Some(progress) = &one.progress else { return std::future::pending().await };
     let (controller, name) = (context.controller(), one.name);
     let mut reported: Option<(String, Duration)> = None;
     // What happened before the loop ran, or in an outage, is no stall.
@@ -28,7 +28,7 @@ pub(super) async fn watch(context: &ControllerContext, record: &Record, at: usiz
             since = Instant::now();
         }
         let ran_for = since.elapsed();
-        let stall = if ran_for >= STALLED_AFTER { probe() } else { None };
+        let stall = if ran_for >= STALLED_AFTER { progress.stall() } else { None };
         let stall = stall.map(|stall| Stall { duration: stall.duration.min(ran_for), ..stall });
         match &stall {
             Some(Stall { key, duration }) if is_worth_a_report(reported.as_ref(), key, *duration) => {

@@ -6,13 +6,13 @@ use std::time::Duration;
 use kcm_api::Resource;
 
 use super::INIT_PATIENCE;
-use crate::progress::Stall;
+use crate::progress::{HeldKeys, Stall};
 
 /// The state of a controller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ControllerState {
-    /// It does not run, for this reason: `--controllers`, or a feature gate.
+    /// It does not run, for this reason: `--controllers`, a feature gate, or settings that need a restart.
     Disabled(String),
     /// It waits for its turn: controllers are initialized one after another.
     Pending,
@@ -84,7 +84,9 @@ pub struct LoopStatus {
     pub last_error: Option<String>,
     /// The resources whose caches it reads and that have not synced, or may lack writes of the last leader.
     pub unsynced: Vec<Resource>,
-    /// The key with which it makes no progress, and for how long; absent while it makes progress or has no keys.
+    /// The keys that are held back.
+    pub held: HeldKeys,
+    /// The key with which it makes no progress, and for how long; absent while it makes progress or has nothing to do.
     pub stall: Option<Stall>,
 }
 
@@ -158,6 +160,7 @@ mod tests {
             failures: 0,
             last_error: None,
             unsynced: vec![PODS],
+            held: HeldKeys::default(),
             stall,
         };
         let (state_for, last_error) = (Duration::from_secs(seconds), Some("no quota".to_owned()));

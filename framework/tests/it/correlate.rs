@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails where its helper does")]
 
+use std::time::Duration;
+
 use jiff::{SignedDuration, Timestamp};
 use kcm_api::{Resource, ResourceVersion, Uid};
 use kcm_framework::events::{CoreEvent, Correlator, Decision, EventType, ObjectReference, Occurrence};
@@ -36,6 +38,11 @@ fn created(message: impl Into<String>, seconds: i64) -> Occurrence {
     }
 }
 
+/// The time since the start, of a clock that agrees with the wall clock.
+fn since_start(occurrence: &Occurrence) -> Duration {
+    occurrence.at.duration_since(start()).unsigned_abs()
+}
+
 /// The treatment of the last of some occurrences.
 #[derive(Debug, PartialEq)]
 enum Last {
@@ -46,7 +53,8 @@ enum Last {
 
 fn check(name: &str, occurrences: impl IntoIterator<Item = Occurrence>, expected: &Last) {
     let mut correlator = Correlator::default();
-    let last = occurrences.into_iter().map(|occurrence| correlator.decide(&occurrence)).last().unwrap();
+    let last = occurrences.into_iter().map(|occurrence| correlator.decide(&occurrence, since_start(&occurrence)));
+    let last = last.last().unwrap();
     let held = match (&last, expected) {
         (Decision::Create(event), Last::New(message)) => event.message == *message && event.count == 1,
         (Decision::Repeat(event), Last::Counted(count, message)) => event.message == *message && event.count == *count,
@@ -118,7 +126,7 @@ fn a_source_says_twenty_five_things_about_an_object_and_then_one_in_five_minutes
 }
 
 fn decide(correlator: &mut Correlator, occurrence: &Occurrence) -> CoreEvent {
-    match correlator.decide(occurrence) {
+    match correlator.decide(occurrence, since_start(occurrence)) {
         Decision::Create(event) | Decision::Repeat(event) => event,
         Decision::Drop => panic!("dropped"),
     }
@@ -150,11 +158,46 @@ fn a_repetition_keeps_name_and_first_time_and_patches_the_rest() {
     let mut correlator = Correlator::default();
     let first = decide(&mut correlator, &created("x", 0));
     let second = decide(&mut correlator, &created("x", 60));
-    assert_eq!((&second.metadata, second.first_timestamp), (&first.metadata, first.first_timestamp));
+    assert_eq!(second.metadata, first.metadata);
+    assert_eq!(second.first_timestamp.as_second(), first.first_timestamp.as_second());
     assert_eq!(
         serde_json::to_value(second.repetition()).unwrap(),
         json!({"count": 2, "lastTimestamp": "2026-01-02T03:05:05Z", "message": "x"})
     );
+}
+
+/// As in a virtual machine whose clock was wrong by an hour when it started.
+#[test]
+fn a_wall_clock_that_is_set_back_drops_no_event_and_dates_none_wrong() {
+    const HOUR: i64 = 3600;
+    let mut correlator = Correlator::default();
+    let mut names = std::collections::BTreeSet::new();
+    let first = decide(&mut correlator, &created("x", 0));
+    names.insert(first.metadata.name.clone());
+    for _ in 1..25 {
+        decide(&mut correlator, &created("x", 0));
+    }
+    // An hour later all tokens have accrued, whatever the clock of the machine says.
+    let set_back = created("y", -HOUR);
+    let Decision::Create(event) = correlator.decide(&set_back, Duration::from_hours(1)) else { panic!("dropped") };
+    assert_eq!((event.first_timestamp, event.last_timestamp), (set_back.at, set_back.at));
+    assert!(names.insert(event.metadata.name.clone()), "{names:?}");
+
+    let repeated = created("y", -HOUR + 1);
+    let Decision::Repeat(repetition) = correlator.decide(&repeated, Duration::from_hours(2)) else { panic!("dropped") };
+    assert_eq!(repetition.metadata, event.metadata);
+    assert_eq!(repetition.first_timestamp.as_second(), event.first_timestamp.as_second());
+    assert_eq!(repetition.last_timestamp, repeated.at);
+
+    // Similar events are gathered within ten minutes of elapsed time.
+    for number in 0..20 {
+        let other = created(format!("pod {number}"), -HOUR - number);
+        let after = Duration::from_hours(3 + number.unsigned_abs());
+        let decided = correlator.decide(&other, after);
+        let Decision::Create(event) = decided else { panic!("{decided:?}") };
+        assert!(names.insert(event.metadata.name), "two events share a name");
+        assert_eq!(event.message, format!("pod {number}"));
+    }
 }
 
 #[test]

@@ -29,12 +29,22 @@ struct Api {
 impl Api {
     /// Answers the nth request, of that method, with a status, or breaks the connection.
     fn start(answer: impl Fn(usize, &str) -> Option<u16> + Send + Sync + 'static) -> Self {
+        Self::start_with(|_, _| None, answer)
+    }
+
+    /// As [`start`](Self::start), with a `Retry-After` in seconds for some requests.
+    fn start_with(
+        retry_after: impl Fn(usize, &str) -> Option<u64> + Send + Sync + 'static,
+        answer: impl Fn(usize, &str) -> Option<u16> + Send + Sync + 'static,
+    ) -> Self {
         let answer = Arc::new(answer);
+        let retry_after = Arc::new(retry_after);
         let log = Arc::new(Mutex::new(Vec::new()));
         let start = Instant::now();
         let written = Arc::clone(&log);
         let service = tower::service_fn(move |request: Request<Body>| {
             let (log, answer) = (Arc::clone(&written), Arc::clone(&answer));
+            let retry_after = Arc::clone(&retry_after);
             async move {
                 let (head, body) = request.into_parts();
                 let body = body.collect().await?.to_bytes();
@@ -45,7 +55,11 @@ impl Api {
                 match answer(tried, head.method.as_str()) {
                     Some(code) => {
                         let body = if code < 300 { "{}" } else { "" };
-                        Ok(Response::builder().status(code).body(Body::from(body.as_bytes().to_vec())).unwrap())
+                        let mut response = Response::builder().status(code);
+                        if let Some(seconds) = retry_after(tried, head.method.as_str()) {
+                            response = response.header("Retry-After", seconds);
+                        }
+                        Ok(response.body(Body::from(body.as_bytes().to_vec())).unwrap())
                     }
                     None => Err(kube::Error::Service("connection reset".into())),
                 }
@@ -143,6 +157,19 @@ async fn a_server_that_asks_for_patience_is_asked_again() {
     api.report("x");
     api.settle().await;
     assert_eq!(api.lines().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_for_years_of_patience_is_asked_again_after_a_minute() {
+    let api = Api::start_with(
+        |tried, _| (tried == 0).then_some(u64::MAX),
+        |tried, _| Some(if tried == 0 { 429 } else { 201 }),
+    );
+    api.report("x");
+    api.settle().await;
+    let times = api.times();
+    assert_eq!(times.len(), 2);
+    assert_eq!(times[1].saturating_sub(times[0]), Duration::from_mins(1));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
 //! The checks of each path.
 
-use kcm_framework::informers::InformerStatus;
+use kcm_framework::informers::{ConnectionStatus, InformerStatus, Reachability};
 use kcm_framework::{ControllerState, ControllerStatus, ManagerHandle};
 
 use super::check::Check;
@@ -25,7 +25,27 @@ pub(crate) fn live(manager: &ManagerHandle, own: &[Check]) -> Vec<Check> {
 /// Makes the check of the caches. It is for readiness only, because a restart does not cure a cache that does not sync.
 pub(crate) fn caches_check(manager: &ManagerHandle) -> Check {
     let manager = manager.clone();
-    Check::new("caches", move || caches(&manager.informers()))
+    Check::new("caches", move || caches(&manager.informers(), &manager.connection()))
+}
+
+/// Makes the check of the connection to the API server. It is for readiness only: a restart does not cure an outage.
+pub(crate) fn api_server_check(manager: &ManagerHandle) -> Check {
+    let manager = manager.clone();
+    Check::new("api-server", move || match outage(&manager.connection()) {
+        Some(reason) => Err(reason),
+        None => Ok(()),
+    })
+}
+
+/// Returns the reason why the API server cannot be reached, and since when. `None` if it can.
+fn outage(connection: &ConnectionStatus) -> Option<String> {
+    match connection.reachability {
+        Reachability::Reachable | Reachability::Suspected => None,
+        Reachability::Unreachable => {
+            let cause = connection.cause.as_deref().unwrap_or("without a reason");
+            Some(format!("the API server has been unreachable for {} s: {cause}", connection.for_time.as_secs()))
+        }
+    }
 }
 
 fn is_initialized(controller: &ControllerStatus) -> bool {
@@ -39,16 +59,26 @@ fn is_initialized(controller: &ControllerStatus) -> bool {
     )
 }
 
-/// Fails if a cache has not synced. The error names the kinds and the reasons.
-fn caches(informers: &[InformerStatus]) -> Result<(), String> {
-    let unsynced = informers.iter().filter(|informer| !informer.synced);
-    let reasons: Vec<String> = unsynced
-        .map(|informer| {
+/// Fails if a cache has not synced, or if nothing confirms that it is current. The error names kinds and reasons.
+///
+/// In an outage nothing confirms any cache, which the check of the API server says.
+fn caches(informers: &[InformerStatus], connection: &ConnectionStatus) -> Result<(), String> {
+    let is_outage = outage(connection).is_some();
+    let problem = |informer: &InformerStatus| {
+        let resource = &informer.resource;
+        if !informer.synced {
             let reason = informer.reason.as_deref().unwrap_or("it is being listed");
-            format!("{} has not synced: {reason}", informer.resource)
-        })
-        .collect();
-    if reasons.is_empty() { Ok(()) } else { Err(reasons.join("; ")) }
+            return Some(format!("{resource} has not synced: {reason}"));
+        }
+        if is_outage || !informer.is_stale() {
+            return None;
+        }
+        let seconds = informer.confirmed_ago.map_or(0, |ago| ago.as_secs());
+        let reason = informer.reason.as_deref().unwrap_or("its watch is silent");
+        Some(format!("{resource} has shown no change and no bookmark for {seconds} s: {reason}"))
+    };
+    let problems: Vec<String> = informers.iter().filter_map(problem).collect();
+    if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) }
 }
 
 #[cfg(test)]
@@ -61,7 +91,7 @@ mod tests {
         ControllerContext, ControllerDescriptor, Loops, Manager, Reconcile, ReconcileError, Registry, Session, Stop,
         async_trait,
     };
-    use kcm_sandbox_apiserver::{Fault, PODS, Sandbox, Status};
+    use kcm_sandbox_apiserver::{Cut, Fault, PODS, Sandbox, Status};
     use tokio::task::JoinSet;
 
     use super::*;
@@ -82,24 +112,92 @@ mod tests {
         Loops::new().with(pods.reconcile(Nothing))
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_cache_that_does_not_sync_is_named_with_its_reason_and_makes_nothing_else_fail() {
-        let sandbox = Sandbox::default();
-        let refusal = Status::forbidden(&PODS, "", "no role allows it");
-        let fault = sandbox.faults().inject(Fault::on_any().resource(PODS).fail(refusal));
+    /// A manager that reads pods; dropped, it ends.
+    struct Running {
+        sandbox: Sandbox,
+        handle: ManagerHandle,
+        _tasks: JoinSet<()>,
+    }
+
+    fn running(sandbox: Sandbox) -> Running {
         let controller = ControllerDescriptor::new("pods-controller", |context| Ok(reads_pods(context)));
         let registry = Registry::of([controller]).expect("it is one controller");
         let manager = Manager::builder(registry, settings(&[])).build(sandbox.client(), "https://127.0.0.1");
         let handle = manager.handle();
         let mut tasks = JoinSet::new();
         tasks.spawn(async move { drop(manager.run(Stop::default()).await) });
-        tokio::time::sleep(Duration::from_secs(10)).await;
-        let check = caches_check(&handle);
+        Running { sandbox, handle, _tasks: tasks }
+    }
+
+    async fn wait(seconds: u64) {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+    }
+
+    fn refusal() -> Fault {
+        Fault::on_any().resource(PODS).fail(Status::forbidden(&PODS, "", "no role allows it"))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cache_that_does_not_sync_is_named_with_its_reason_and_makes_nothing_else_fail() {
+        let sandbox = Sandbox::default();
+        let fault = sandbox.faults().inject(refusal());
+        let manager = running(sandbox);
+        wait(10).await;
+        let check = caches_check(&manager.handle);
         let reason = check.run().expect_err("pods cannot be listed");
         assert!(reason.starts_with("pods has not synced: ") && reason.contains("no role allows it"), "{reason}");
-        assert!(live(&handle, &[]).iter().all(|check| check.run().is_ok()), "a restart does not cure it");
+        assert!(live(&manager.handle, &[]).iter().all(|check| check.run().is_ok()), "a restart does not cure it");
         fault.remove();
-        tokio::time::sleep(Duration::from_mins(1)).await;
+        wait(60).await;
         assert_eq!(check.run(), Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cache_whose_watch_fails_for_minutes_is_named_with_its_reason() {
+        let manager = running(Sandbox::default());
+        wait(10).await;
+        let check = caches_check(&manager.handle);
+        let fault = manager.sandbox.faults().inject(refusal());
+        manager.sandbox.faults().cut_watches(&PODS, Cut::Broken);
+        wait(60).await;
+        assert_eq!(check.run(), Ok(()));
+        wait(100).await;
+        let reason = check.run().expect_err("pods cannot be watched");
+        assert!(reason.starts_with("pods has shown no change and no bookmark for 1"), "{reason}");
+        assert!(reason.contains("no role allows it"), "{reason}");
+        fault.remove();
+        wait(121).await;
+        assert_eq!(check.run(), Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cache_whose_watch_is_silent_is_named() {
+        let manager = running(Sandbox::default());
+        wait(600).await;
+        let check = caches_check(&manager.handle);
+        assert_eq!(check.run(), Ok(()), "bookmarks confirm it");
+        manager.sandbox.faults().hold_watches(&PODS);
+        wait(160).await;
+        let reason = check.run().expect_err("nothing confirms pods");
+        assert!(reason.starts_with("pods has shown no change and no bookmark for "), "{reason}");
+        assert!(reason.ends_with(" s: its watch is silent"), "{reason}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_outage_shows_in_a_check_of_its_own_with_its_time_and_its_reason() {
+        let manager = running(Sandbox::default());
+        wait(10).await;
+        let (check, caches) = (api_server_check(&manager.handle), caches_check(&manager.handle));
+        assert_eq!(check.run(), Ok(()));
+        manager.sandbox.faults().stop_api_server();
+        wait(600).await;
+        let reason = check.run().expect_err("it is stopped");
+        assert!(reason.starts_with("the API server has been unreachable for 600 s: "), "{reason}");
+        assert!(reason.ends_with("connection lost"), "{reason}");
+        assert_eq!(caches.run(), Ok(()), "one reason is enough");
+        assert!(live(&manager.handle, &[]).iter().all(|check| check.run().is_ok()), "a restart does not cure it");
+        manager.sandbox.faults().end_outage();
+        wait(3).await;
+        assert_eq!((check.run(), caches.run()), (Ok(()), Ok(())));
     }
 }

@@ -12,7 +12,7 @@ use axum::routing::any;
 use http::{Response, StatusCode};
 
 use super::responses::{not_found, text};
-use crate::health::{Check, Query, caches_check, live, report};
+use crate::health::{Check, Query, api_server_check, caches_check, live, report};
 use crate::state::ServingState;
 
 type Checks = fn(&ServingState) -> Vec<Check>;
@@ -39,7 +39,8 @@ fn live_checks(state: &ServingState) -> Vec<Check> {
 
 /// Returns the checks of liveness, and of problems that a restart does not cure.
 fn ready_checks(state: &ServingState) -> Vec<Check> {
-    let of_readiness = [caches_check(&state.manager)].into_iter().chain(state.ready.iter().cloned());
+    let of_manager = [api_server_check(&state.manager), caches_check(&state.manager)];
+    let of_readiness = of_manager.into_iter().chain(state.ready.iter().cloned());
     live_checks(state).into_iter().chain(of_readiness).collect()
 }
 

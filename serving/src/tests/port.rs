@@ -58,7 +58,7 @@ async fn a_check_that_fails_is_said_to_all_and_why_to_those_who_may_know() {
     assert_eq!(port.client.get("/livez?verbose").await.body, "[+]leaderElection ok\nlivez check passed\n");
     assert_eq!(
         port.client.get("/readyz?verbose").await.body,
-        "[+]leaderElection ok\n[+]caches ok\n[+]serving-certificates ok\nreadyz check passed\n"
+        "[+]leaderElection ok\n[+]api-server ok\n[+]caches ok\n[+]serving-certificates ok\nreadyz check passed\n"
     );
     healthy.store(false, Ordering::Relaxed);
     let failed = port.client.get("/healthz").await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use kcm_workqueue::{Held, Priority, Queue, QueueOptions};
+use kcm_workqueue::{Held, ParkedKeys, Priority, Queue, QueueOptions};
 use tokio::time::advance;
 
 const LEAST: Duration = Duration::from_mins(1);
@@ -64,4 +64,22 @@ async fn keys_that_wait_for_a_time_or_for_a_write_are_no_stall() {
     queue.add_after("delayed", Duration::from_mins(10), Priority::Live);
     advance(Duration::from_secs(599)).await;
     assert_eq!(stall(&queue), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn parked_keys_are_counted_and_the_longest_parked_is_named() {
+    let queue = queue(&["a", "b"]);
+    assert_eq!(queue.parked(), ParkedKeys { count: 0, longest: None });
+    take(&queue);
+    queue.park(&"a");
+    advance(Duration::from_secs(30)).await;
+    take(&queue);
+    queue.park(&"b");
+    advance(Duration::from_secs(5)).await;
+    let longest = |key, seconds| Some(Held { key, age: Duration::from_secs(seconds) });
+    assert_eq!(queue.parked(), ParkedKeys { count: 2, longest: longest("a", 35) });
+    queue.unpark(&"a");
+    assert_eq!(queue.parked(), ParkedKeys { count: 1, longest: longest("b", 5) });
+    queue.unpark(&"b");
+    assert_eq!(queue.parked(), ParkedKeys { count: 0, longest: None });
 }

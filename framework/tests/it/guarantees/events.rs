@@ -127,3 +127,29 @@ async fn events_are_sent_under_the_identity_of_the_controller() {
     assert!(request.headers["user-agent"].to_str().unwrap().ends_with("/b-controller"));
     assert_eq!(sandbox.list(&EVENTS, None)[0]["source"]["component"], "a-controller");
 }
+
+#[tokio::test(start_paused = true)]
+async fn metrics_count_the_events_that_are_not_sent_by_reason() {
+    let sandbox = sandbox();
+    let manager = Setup::on(&sandbox)
+        .controller(descriptor("a-controller"), |context: ControllerContext| async move {
+            for _ in 0..27 {
+                report(&context.recorder(), "a", "Initialized");
+            }
+            Ok(Loops::new())
+        })
+        .controller(descriptor("b-controller"), |context: ControllerContext| async move {
+            for number in 0..1003 {
+                report(&context.recorder(), &format!("set-{number}"), "Created");
+            }
+            Ok(Loops::new())
+        })
+        .start();
+    tokio::time::sleep(seconds(60)).await;
+    for line in [
+        "manager_events_dropped_total{component=\"a-controller\",reason=\"rate_limited\"} 2",
+        "manager_events_dropped_total{component=\"b-controller\",reason=\"queue_full\"} 3",
+    ] {
+        assert!(manager.has_metric(line), "{line} is not in {}", manager.metrics.encode());
+    }
+}

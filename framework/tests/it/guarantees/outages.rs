@@ -10,7 +10,9 @@ use kcm_framework::events::{EventType, ObjectReference};
 use kcm_sandbox_apiserver::{EVENTS, Fault, Resource, Sandbox, Status, Verb};
 use tokio::time::Instant;
 
-use crate::guarantees::support::{Options, PARTS, SETS, Turn, World, key, sandbox, seconds, set, settle};
+use crate::guarantees::support::{
+    CONTROLLER, Options, PARTS, SETS, Turn, Warnings, World, key, sandbox, seconds, set, settle,
+};
 
 /// How an outage begins.
 #[derive(Debug, Clone, Copy)]
@@ -262,10 +264,17 @@ async fn a_resource_that_alone_is_unavailable_is_no_outage() {
     .await;
     let out = Status::new(503, "ServiceUnavailable", "service unavailable");
     world.sandbox.faults().inject(Fault::on(Verb::List).resource(PARTS).fail(out));
+    let warnings = Warnings::capture();
     world.create_set("a", 0);
     world.create_set("b", 0);
     tokio::time::sleep(seconds(60)).await;
     assert!(world.failures("a") > 5, "a key that fails alone backs off: {}", world.failures("a"));
+    let failures = world.failures("a");
+    assert_eq!(warnings.count("Reconcile failed; requeued with back-off"), failures as usize, "each is logged");
+    let labels = format!("controller=\"{CONTROLLER}\",name=\"sets\",result=\"unavailable\"");
+    let counted = format!("controller_reconciles_total{{{labels}}} {failures}");
+    assert!(world.manager.has_metric(&counted), "{counted}: {}", world.manager.metrics.encode());
+    assert!(!world.has_result("unreachable"), "there was no outage");
     let visits = world.visits().len();
     world.touch("b");
     settle().await;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use kcm_api::views::PodVolumes;
 use kcm_api::{Need, ObjectKey, PartialObjectMeta};
+use kcm_config::{Effective, Loaded, Section, Setting, Sources, Table, generic};
 use kcm_framework::{
     ControllerContext, ControllerDescriptor, ControllerState, GRACE, Loops, Reconcile, ReconcileError, Registry,
-    Selection, Session, Source, async_trait,
+    Selection, Session, Source, Stage, async_trait,
 };
 use kcm_sandbox_apiserver::Sandbox;
 use parking_lot::Mutex;
@@ -189,4 +190,121 @@ async fn a_controller_that_needs_more_of_objects_than_the_caches_keep_is_not_sta
     let reason = "it reads parts of objects that the caches do not keep: restart the manager to enable it";
     assert_eq!(manager.state("a-controller"), ControllerState::Disabled(reason.to_owned()));
     assert!(of_a.lock().is_empty(), "it would see empty parts");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_that_is_added_during_the_start_and_cannot_be_started_does_not_block_the_start() {
+    const LATE: ControllerDescriptor = descriptor("c-controller").needs(&[Need::part::<PodVolumes>()]);
+    let slow = |_| async {
+        tokio::time::sleep(seconds(5)).await;
+        Ok(Loops::new())
+    };
+    let manager = Setup::on(&sandbox())
+        .controller(A, slow)
+        .controller(B, |_| std::future::ready(Ok(Loops::new())))
+        .controller(LATE, |_| std::future::ready(Ok(Loops::new())))
+        .select(&["*", "-c-controller"])
+        .start();
+    until("the first controller initializes", || manager.state("a-controller") == ControllerState::Initializing).await;
+    // Each controller is asked for when its place in the order comes, so before the third.
+    let registry = Registry::of([A, B, LATE]).unwrap();
+    manager.handle.select(Selection::parse(["*"], &registry, &[]).unwrap());
+    let started = tokio::time::timeout(seconds(6), manager.handle.reaches(Stage::Loops)).await;
+    assert!(started.is_ok(), "the start waits for a controller that is not started");
+    until("the others run", || manager.state("b-controller") == ControllerState::Running).await;
+    let reason = "it reads parts of objects that the caches do not keep: restart the manager to enable it";
+    assert_eq!(manager.state("c-controller"), ControllerState::Disabled(reason.to_owned()));
+}
+
+const SECTION: Section = Section::new("Test", "TestController");
+const LIMIT_OF_A: Setting<i32> = SECTION.int32("limit-of-a", "LimitOfA", 1).help("Limit of the controller a.");
+const LIMIT_OF_B: Setting<i32> = SECTION.int32("limit-of-b", "LimitOfB", 1).help("Limit of the controller b.");
+const WITH_LIMIT: [ControllerDescriptor; 2] =
+    [A.settings(const { &[LIMIT_OF_A.row()] }), B.settings(const { &[LIMIT_OF_B.row()] })];
+
+/// A manager of which the first controller reads its own limit, and the second controller both.
+struct Limits {
+    manager: Started,
+    read: Log,
+}
+
+impl Limits {
+    fn start(selected: &[&'static str]) -> Self {
+        let read = Log::default();
+        let (in_a, in_b) = (Arc::clone(&read), Arc::clone(&read));
+        let [a, b] = WITH_LIMIT;
+        let of_a = move |context: ControllerContext| {
+            let read = context.get(&LIMIT_OF_A).map(|limit| in_a.lock().push(format!("a: {limit}")));
+            std::future::ready(read.map(|()| Loops::new()))
+        };
+        let of_b = move |context: ControllerContext| {
+            let read = context.get(&LIMIT_OF_A).and_then(|of_a| {
+                in_b.lock().push(format!("b: {of_a} and {}", context.get(&LIMIT_OF_B)?));
+                Ok(Loops::new())
+            });
+            std::future::ready(read)
+        };
+        let manager = Setup::on(&sandbox()).controller(a, of_a).controller(b, of_b).select(selected).start();
+        Self { manager, read }
+    }
+
+    fn reload(&self, selected: &[&str], arguments: &[&str]) {
+        self.manager.handle.reload(limits(arguments));
+        let registry = Registry::of(WITH_LIMIT).unwrap();
+        self.manager.handle.select(Selection::parse(selected.iter().copied(), &registry, &[]).unwrap());
+    }
+
+    fn read(&self) -> Vec<String> {
+        std::mem::take(&mut self.read.lock())
+    }
+}
+
+fn limits(arguments: &[&str]) -> Effective {
+    let rows = WITH_LIMIT.iter().flat_map(|descriptor| descriptor.settings.iter().copied());
+    let table = Table::new(generic::rows().chain(rows)).unwrap();
+    match table.load(&Sources::default().arguments(arguments.iter().copied())) {
+        Ok(Loaded::Settings(settings)) => *settings,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_that_a_reload_adds_reads_its_own_settings_of_that_reload() {
+    let world = Limits::start(&["-a-controller", "-b-controller"]);
+    settle().await;
+    world.reload(&["a-controller"], &["--limit-of-a=2"]);
+    until("it runs", || world.manager.state("a-controller") == ControllerState::Running).await;
+    assert_eq!(world.read(), ["a: 2"]);
+    let needs_restart = |setting, limit: &str| world.manager.handle.needs_restart(setting, &limits(&[limit]));
+    assert!(!needs_restart("limit-of-a", "--limit-of-a=2"), "this value is in use");
+    assert!(needs_restart("limit-of-a", "--limit-of-a=1"), "the value of the start is no longer in use");
+    assert!(needs_restart("min-resync-period", "--min-resync-period=1h"), "the manager has the value of the start");
+
+    // A controller keeps its settings for as long as it is enabled.
+    world.reload(&["a-controller"], &["--limit-of-a=3"]);
+    tokio::time::sleep(seconds(60)).await;
+    assert_eq!(world.read(), Vec::<String>::new());
+    world.reload(&["-a-controller"], &["--limit-of-a=3"]);
+    until("it is disabled", || world.manager.state("a-controller") == disabled()).await;
+    world.reload(&["a-controller"], &["--limit-of-a=3"]);
+    until("it runs", || world.manager.state("a-controller") == ControllerState::Running).await;
+    assert_eq!(world.read(), ["a: 3"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_that_a_reload_adds_is_not_started_if_it_reads_a_changed_setting_of_another() {
+    let world = Limits::start(&["a-controller"]);
+    until("it runs", || world.manager.state("a-controller") == ControllerState::Running).await;
+    assert_eq!(world.read(), ["a: 1"]);
+    world.reload(&["*"], &["--limit-of-a=2", "--limit-of-b=2"]);
+    tokio::time::sleep(seconds(60)).await;
+    let reason = "it reads --limit-of-a, changed since the start: restart the manager to enable it";
+    assert_eq!(world.manager.state("b-controller"), ControllerState::Disabled(reason.to_owned()));
+    assert_eq!(world.read(), Vec::<String>::new(), "neither value is used");
+
+    world.reload(&["*"], &["--limit-of-b=3"]);
+    until("it runs", || world.manager.state("b-controller") == ControllerState::Running).await;
+    assert_eq!(world.read(), ["b: 1 and 3"], "the other setting is as at the start again");
+    let needs_restart = world.manager.handle.needs_restart("limit-of-a", &limits(&["--limit-of-a=2"]));
+    assert!(needs_restart, "both controllers have the value of the start");
 }

@@ -42,7 +42,7 @@ fn stalled_seconds(world: &World) -> f64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_loop_that_makes_no_progress_while_it_has_keys_is_stalled() {
+async fn a_loop_that_makes_no_progress_while_it_has_work_is_stalled() {
     let (world, hangs) = hanging().await;
     world.add("a");
     for _ in 0..11 {

@@ -1,6 +1,7 @@
 //! A manager with any controllers over a sandbox, and one controller that most tests share.
 
 mod sets;
+mod warnings;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 pub(crate) use sets::{CONTROLLER, Options, PARTS, SETS, Turn, World, key, part, sandbox, set};
+pub(crate) use warnings::Warnings;
 
 /// The result of an `InitFunc`.
 pub(crate) type Initialized = Result<Loops, BoxError>;
