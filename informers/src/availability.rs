@@ -30,6 +30,11 @@ impl Availability {
         self.0.send_if_modified(|seen| std::mem::replace(&mut seen.is_not_found, is_not_found) != is_not_found);
     }
 
+    /// Returns `true` if the response to the last list or watch was 404.
+    pub(crate) fn is_not_found(&self) -> bool {
+        self.0.borrow().is_not_found
+    }
+
     /// Resolves when the resource has disappeared.
     pub(crate) async fn disappeared(&self) {
         self.wait_for(|seen| seen.is_not_found && !seen.is_discovered).await;

@@ -263,6 +263,7 @@ impl Manager {
         let refresher = Refresher::new(discovery);
         refresher.refresh().await.map_err(ManagerError::Discovery)?;
         let discovery = refresher.discovery();
+        let of_informers = refresher.clone();
         stages.spawn(Stage::Context, "discovery", move |cancel| refresher.clone().run(cancel));
         let (clock, panics) = (Arc::clone(&self.clock), self.handle.panics().clone());
         let (events, sender) = Recorders::new(clock, panics, rng.u64(..));
@@ -275,6 +276,7 @@ impl Manager {
             needs: needs.clone(),
             ..FactoryOptions::new(self.clients.informer_client(), rng.u64(..))
         });
+        of_informers.believe(&informers);
         self.handle.started(informers.clone());
         Ok(Arc::new(SharedContext {
             clients: self.clients.clone(),
