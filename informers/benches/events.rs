@@ -7,7 +7,7 @@ use std::sync::Arc;
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use kcm_api::views::Pod;
 use kcm_api::{Interner, Uid, View};
-use kcm_informers::frames::Lines;
+use kcm_informers::frames::{Lines, TooLong};
 use kcm_informers::{Event, Index, Store};
 
 // The allocator of the product: the places of objects in memory decide the hits of the processor's caches.
@@ -37,27 +37,28 @@ fn stream(criterion: &mut Criterion) {
     let interner = Arc::new(Interner::default());
     let mut group = criterion.benchmark_group("event");
     group.throughput(Throughput::Bytes(line.len() as u64));
-    let each = |line: &[u8]| -> ControlFlow<()> {
-        let event = Event::split(line).expect("the line must be an event");
+    let each = |line: Result<&[u8], TooLong>| -> ControlFlow<()> {
+        let event = Event::split(line.expect("the line must be short")).expect("the line must be an event");
         black_box(event.object.decode::<Pod>().expect("the pod must be valid"));
         ControlFlow::Continue(())
     };
     let mut lines = Lines::default();
     group.bench_function("cut and decode", |bencher| {
-        bencher.iter(|| interner.scope(|| lines.feed(black_box(line.as_bytes()), each).is_ok()));
+        bencher.iter(|| interner.scope(|| lines.feed(black_box(line.as_bytes()), each).is_continue()));
     });
     let (head, tail) = line.as_bytes().split_at(line.len() / 2);
     group.bench_function("cut from two chunks and decode", |bencher| {
-        bencher.iter(|| interner.scope(|| lines.feed(head, each).is_ok() && lines.feed(tail, each).is_ok()));
+        bencher
+            .iter(|| interner.scope(|| lines.feed(head, each).is_continue() && lines.feed(tail, each).is_continue()));
     });
     group.bench_function("cut and split", |bencher| {
         bencher.iter(|| {
             lines
                 .feed(line.as_bytes(), |line| {
-                    black_box(Event::split(line).is_ok());
+                    black_box(line.is_ok_and(|line| Event::split(line).is_ok()));
                     ControlFlow::<()>::Continue(())
                 })
-                .is_ok()
+                .is_continue()
         });
     });
     group.finish();
@@ -141,13 +142,14 @@ fn growth(criterion: &mut Criterion) {
                     format!("{{\"type\":\"MODIFIED\",\"object\":{}}}\n", pod(number, version))
                 },
                 |line| {
-                    let each = |line: &[u8]| -> ControlFlow<()> {
-                        let event = Event::split(line).expect("the line must be an event");
+                    let each = |line: Result<&[u8], TooLong>| -> ControlFlow<()> {
+                        let event = Event::split(line.expect("the line must be short"));
+                        let event = event.expect("the line must be an event");
                         let pod = event.object.decode::<Pod>().expect("the pod must be valid");
                         black_box(apply_and_select(Arc::new(pod)));
                         ControlFlow::Continue(())
                     };
-                    interner.scope(|| lines.feed(line.as_bytes(), each).is_ok())
+                    interner.scope(|| lines.feed(line.as_bytes(), each).is_continue())
                 },
                 ONE_READ,
             );

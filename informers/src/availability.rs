@@ -35,6 +35,11 @@ impl Availability {
         self.0.borrow().is_discovered
     }
 
+    /// Returns `true` if the response to the last list or watch was 404.
+    pub(crate) fn is_not_found(&self) -> bool {
+        self.0.borrow().is_not_found
+    }
+
     /// Resolves when the resource has disappeared.
     pub(crate) async fn disappeared(&self) {
         self.wait_for(|seen| seen.is_not_found && !seen.is_discovered).await;

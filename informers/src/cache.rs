@@ -52,6 +52,9 @@ pub trait Cache: Send + Sync {
     /// They are not in the cache. A controller that takes an object for missing looks here before it creates another.
     fn undecodable_objects(&self) -> Vec<Arc<UndecodableObject>>;
 
+    /// The first object, by key, that cannot be decoded and whose controller has that uid.
+    fn undecodable_controlled_by(&self, owner: &Uid) -> Option<Arc<UndecodableObject>>;
+
     /// Calls `hook` after each step, on the task of the informer, after event handlers and after the
     /// [last sync resource version](Self::last_sync_resource_version) has moved.
     ///

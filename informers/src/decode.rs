@@ -16,8 +16,8 @@ use crate::undecodable::{Undecodable, UndecodableObject};
 pub(crate) fn decode<V: View>(object: Object<'_>) -> Result<V, Undecodable> {
     let error = match catch_unwind(|| object.decode::<V>()) {
         Ok(Ok(object)) => return Ok(object),
-        Ok(Err(error)) => chain(&error),
-        Err(panic) => format!("its decoder panicked: {}", panic_message(&*panic)),
+        Ok(Err(error)) => shortened(chain(&error)),
+        Err(panic) => shortened(format!("its decoder panicked: {}", panic_message(&*panic))),
     };
     Err(known_of(object, error))
 }
@@ -32,8 +32,20 @@ pub(crate) fn decode_otherwise<V: View>(
         // The line has more than the usual two fields.
         Ok(parsed) if parsed != split => decode(parsed.object),
         Ok(_) => Err(undecodable),
-        Err(error) => Err(Undecodable::Nameless(chain(&error))),
+        Err(error) => Err(Undecodable::Nameless(shortened(chain(&error)))),
     }
+}
+
+/// The number of characters of an error that are kept: an error quotes the value that it is about.
+const LONGEST_ERROR: usize = 200;
+
+/// Cuts an error after 200 characters.
+pub(crate) fn shortened(mut error: String) -> String {
+    if let Some((end, _)) = error.char_indices().nth(LONGEST_ERROR) {
+        error.truncate(end);
+        error.push('…');
+    }
+    error
 }
 
 fn known_of(object: Object<'_>, error: String) -> Undecodable {
@@ -112,6 +124,12 @@ mod tests {
 
     fn undecodable(json: &str) -> Undecodable {
         decode::<Refused>(Object::Json(json)).err().unwrap()
+    }
+
+    #[test]
+    fn an_error_is_cut_on_a_character() {
+        assert_eq!(shortened("ä".repeat(200)), "ä".repeat(200));
+        assert_eq!(shortened("ä".repeat(201)), "ä".repeat(200) + "…");
     }
 
     #[test]

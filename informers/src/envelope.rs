@@ -9,8 +9,7 @@ use serde::de::Error as _;
 use serde_json::value::RawValue;
 
 /// The type of a watch event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
-#[serde(rename_all = "UPPERCASE")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EventKind {
     /// An object was created, or entered the selector.
     Added,
@@ -22,6 +21,18 @@ pub enum EventKind {
     Bookmark,
     /// The watch has failed.
     Error,
+}
+
+/// The error for bytes that are no event.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EventError {
+    /// The type is none that this crate knows.
+    #[error("the type of the event, {0:?}, is unknown")]
+    UnknownType(String),
+    /// The envelope of the event is malformed.
+    #[error("the event is malformed")]
+    Malformed(#[from] serde_json::Error),
 }
 
 impl EventKind {
@@ -39,7 +50,15 @@ impl EventKind {
             Self::Error => "ERROR",
         }
     }
+
+    fn named(name: &str) -> Result<Self, EventError> {
+        let known = Self::ALL.into_iter().find(|kind| kind.as_str() == name);
+        known.ok_or_else(|| EventError::UnknownType(name.chars().take(LONGEST_TYPE).collect()))
+    }
 }
+
+/// The number of characters of an unknown type that are shown.
+const LONGEST_TYPE: usize = 40;
 
 /// An object in one of the encodings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,7 +120,7 @@ impl<'a> Event<'a> {
     ///
     /// # Errors
     /// If the line is not an event.
-    pub fn split(line: &'a [u8]) -> Result<Self, serde_json::Error> {
+    pub fn split(line: &'a [u8]) -> Result<Self, EventError> {
         match Self::split_in_fixed_order(line) {
             Some(event) => Ok(event),
             None => Self::parse(line),
@@ -121,28 +140,28 @@ impl<'a> Event<'a> {
     ///
     /// # Errors
     /// If the line is not an event.
-    pub fn parse(line: &'a [u8]) -> Result<Self, serde_json::Error> {
+    pub fn parse(line: &'a [u8]) -> Result<Self, EventError> {
         #[derive(Deserialize)]
         struct Line<'a> {
-            #[serde(rename = "type")]
-            kind: EventKind,
+            #[serde(rename = "type", borrow)]
+            kind: Cow<'a, str>,
             #[serde(borrow)]
             object: &'a RawValue,
         }
         let Line { kind, object } = serde_json::from_slice(line)?;
-        Ok(Self { kind, object: Object::Json(object.get()) })
+        Ok(Self { kind: EventKind::named(&kind)?, object: Object::Json(object.get()) })
     }
 
     /// Reads a message.
     ///
     /// # Errors
     /// If the message is not an event.
-    pub fn of_message(message: &'a [u8]) -> Result<Self, serde_json::Error> {
+    pub fn of_message(message: &'a [u8]) -> Result<Self, EventError> {
         const EVENT: &Message = &[Field::text(1, "type"), Field::one(2, "object", &[Field::bytes(1, "raw")])];
         #[derive(Deserialize)]
         struct WatchEvent<'a> {
-            #[serde(rename = "type")]
-            kind: EventKind,
+            #[serde(rename = "type", borrow)]
+            kind: Cow<'a, str>,
             #[serde(borrow)]
             object: RawExtension<'a>,
         }
@@ -151,7 +170,7 @@ impl<'a> Event<'a> {
             raw: &'a [u8],
         }
         let WatchEvent { kind, object } = WatchEvent::deserialize(Reader::new(message, EVENT)).map_err(unreadable)?;
-        Ok(Self { kind, object: Object::of(object.raw)? })
+        Ok(Self { kind: EventKind::named(&kind)?, object: Object::of(object.raw)? })
     }
 }
 
@@ -269,9 +288,16 @@ mod tests {
 
     #[test]
     fn a_line_that_is_no_event_is_an_error() {
-        for line in [&b"{"[..], b"{}", br#"{"type":"NEW","object":{}}"#, b"\xff", br#"{"type":"ADDED"}"#] {
-            assert!(Event::split(line).is_err(), "{}", String::from_utf8_lossy(line));
+        for line in [&b"{"[..], b"{}", b"\xff", br#"{"type":"ADDED"}"#, br#"{"type":7,"object":{}}"#] {
+            let error = Event::split(line).unwrap_err();
+            assert!(matches!(error, EventError::Malformed(_)), "{}", String::from_utf8_lossy(line));
         }
+    }
+
+    #[test]
+    fn a_type_that_is_unknown_is_named() {
+        let error = Event::split(br#"{"type":"FUTURE","object":{}}"#).unwrap_err();
+        assert_eq!(error.to_string(), r#"the type of the event, "FUTURE", is unknown"#);
     }
 
     #[test]

@@ -281,6 +281,14 @@ impl Factory {
         self.inner.state.lock().informers.iter().map(|entry| Arc::clone(&entry.cache)).collect()
     }
 
+    /// Returns `true` if the response to the last list or watch of an informer of that resource was 404.
+    #[must_use]
+    pub fn is_not_found(&self, resource: &Resource) -> bool {
+        let state = self.inner.state.lock();
+        let mut of_resource = state.informers.iter().filter(|entry| entry.resource == *resource);
+        of_resource.any(|entry| entry.shared.availability().is_not_found())
+    }
+
     /// The status of each informer, in the order of creation.
     #[must_use]
     pub fn status(&self) -> Vec<InformerStatus> {

@@ -7,7 +7,6 @@ use kcm_api::{Resource, Status};
 
 use crate::connection::may_be_outage;
 use crate::envelope::status_of_body;
-use crate::frames::TooLong;
 use crate::protocol::{Failure, ListWatchRequest, Trouble};
 
 /// A failed list or watch: the request, the resource and the cause.
@@ -30,8 +29,6 @@ pub(crate) enum Cause {
     Broken(#[source] kube::Error),
     #[error("cannot be read")]
     Unreadable(#[source] serde_json::Error),
-    #[error("cannot be read")]
-    TooLong(#[source] TooLong),
     #[error("was aborted")]
     GivenUp(#[source] Trouble),
     #[error("ended in a panic: {0}")]
@@ -51,7 +48,6 @@ fn remedy(resource: &Resource, cause: &Cause) -> String {
         | Cause::Unreachable(_)
         | Cause::Broken(_)
         | Cause::Unreadable(_)
-        | Cause::TooLong(_)
         | Cause::GivenUp(_)
         | Cause::Panic(_) => String::new(),
     }
@@ -68,7 +64,7 @@ impl Cause {
         match self {
             Self::Unreachable(_) | Self::Broken(_) | Self::GivenUp(_) => Failure::Broken,
             Self::Status(status) => class_of(status),
-            Self::Unreadable(_) | Self::TooLong(_) => Failure::Refused,
+            Self::Unreadable(_) => Failure::Refused,
             Self::Panic(_) => Failure::Panicked,
         }
     }
@@ -78,9 +74,8 @@ impl Cause {
         match self {
             Self::Unreachable(_) | Self::Broken(_) | Self::GivenUp(Trouble::NoAnswer | Trouble::Silent) => true,
             Self::Status(status) => may_be_outage(status),
-            Self::GivenUp(Trouble::Short | Trouble::Unfinished)
+            Self::GivenUp(Trouble::Short | Trouble::Unfinished | Trouble::TooLarge)
             | Self::Unreadable(_)
-            | Self::TooLong(_)
             | Self::Panic(_) => false,
         }
     }
@@ -104,8 +99,20 @@ fn class_of(status: &Status) -> Failure {
             let wait = Duration::from_secs(seconds).min(LONGEST_RETRY_AFTER);
             Failure::Busy { retry_after: (seconds > 0).then_some(wait) }
         }
+        401 | 403 | 404 => Failure::Denied,
+        500 if is_before_storage(status) => Failure::Denied,
         _other => Failure::Refused,
     }
+}
+
+/// Returns `true` if the API server failed before it looked at the resource, for example because its authorization
+/// webhook fails.
+///
+/// # Upstream
+/// `InternalError` of `apiserver/pkg/endpoints/handlers/responsewriters` writes plain text; an error of storage is a
+/// `Status`, whose message does not begin so.
+fn is_before_storage(status: &Status) -> bool {
+    status.message.starts_with("Internal Server Error: \"")
 }
 
 /// Returns the status in the body of an error response. If there is none, makes a status from the code.
@@ -151,9 +158,17 @@ mod tests {
             (refused(400, "BadRequest", ""), Failure::Unsupported),
             (refused(405, "MethodNotAllowed", ""), Failure::Unsupported),
             (refused(500, "", "sendInitialEvents is forbidden for watch"), Failure::Unsupported),
-            (refused(401, "Unauthorized", ""), Failure::Refused),
-            (refused(403, "Forbidden", ""), Failure::Refused),
-            (refused(404, "NotFound", ""), Failure::Refused),
+            (refused(401, "Unauthorized", ""), Failure::Denied),
+            (refused(403, "Forbidden", ""), Failure::Denied),
+            (refused(404, "NotFound", ""), Failure::Denied),
+            (
+                status_of(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    None,
+                    br#"Internal Server Error: "/api/v1/pods": webhook"#,
+                ),
+                Failure::Denied,
+            ),
             (refused(500, "InternalError", ""), Failure::Refused),
             (refused(500, "InternalError", "etcdserver: request timed out"), Failure::Broken),
             (refused(504, "Timeout", "request timed out"), Failure::Broken),
@@ -176,7 +191,7 @@ mod tests {
     fn an_error_status_reads_as_one_sentence() {
         let status = refused(403, "Forbidden", r#"replicasets.apps is forbidden: User "a" cannot list"#);
         let error = ExchangeError {
-            request: ListWatchRequest::Page { continue_token: None },
+            request: ListWatchRequest::Page { continue_token: None, limit: 500 },
             resource: Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet"),
             cause: Cause::Status(status),
         };

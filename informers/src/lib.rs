@@ -78,10 +78,14 @@
 //! - *leaves the cache as if deleted and comes back as if added*, but its end is not reported to hooks;
 //! - *is reported once for each error*: a log line, a count, and the status, which names it;
 //! - *is forgotten when it is deleted or gone from a list*;
-//! - *holds up no other object*.
+//! - *holds up no other object*, not even if its event is too long or malformed. Such an object is only counted.
 //!
 //! In **trouble**
-//! - *a server without streaming lists is listed by page*, from then on;
+//! - *a server without streaming lists is listed by page*, until an hour has passed or the connection was lost;
+//! - *a streaming list that fails twice is tried by page*;
+//! - *a page that is too large is requested with fewer objects*: more than 32 MB are not held;
+//! - *an event of an unknown type is ignored*;
+//! - *a watch that is denied keeps its version*: 401, 403 and 404 lead to no new list;
 //! - *a page that has expired restarts the list*;
 //! - *a watch that ends or breaks is resumed*, at once, if it lasted;
 //! - *a version that is gone leads to a new list*, at once, unless that has just happened;
@@ -119,7 +123,8 @@
 //! One more object: itself in an `Arc`, and 10 to 20 bytes. One more index: 8 bytes per object and entry, and per
 //! distinct key the key and 24 bytes. One more watch: a task of about 2 KB, what the transport needs for a stream, and
 //! up to 16 KiB of line buffer, if events span chunks. A new list keeps the objects that have not changed; it needs 8
-//! bytes for each, not twice the cache. Listing by page needs the body of one page, 500 objects, at a time.
+//! bytes for each, not twice the cache. Listing by page needs the body of one page at a time: 500 objects, and at most
+//! 32 MB.
 //!
 //! # What it does not do
 //!
@@ -167,7 +172,7 @@ pub use connection::{
     is_refused_by_authorizer, is_storage_failure, may_be_outage,
 };
 pub use currency::{Evidence, HandedOver, Moment, Moments};
-pub use envelope::{Event, EventKind, Object};
+pub use envelope::{Event, EventError, EventKind, Object};
 pub use event_handlers::{HandlerOptions, HandlerRegistration};
 pub use factory::{CurrentCache, Factory, FactoryOptions};
 pub use informer::Informer;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 
-use kcm_api::{ResourceVersion, Uid};
+use kcm_api::{ObjectKey, ResourceVersion, Uid};
 use parking_lot::RwLock;
 
 use crate::event_handlers::Report;
@@ -20,8 +20,9 @@ pub struct Progress<'a> {
     pub resource_version: &'a ResourceVersion,
     /// An object that was deleted, or that is terminating for the first time.
     pub ended: Option<&'a Uid>,
-    /// Whether the set of undecodable objects has changed in the step.
-    pub undecodable_changed: bool,
+    /// Keys of the objects that became undecodable, changed while they were, or are undecodable no more. The first call
+    /// of a step has them.
+    pub undecodable_changed: &'a [ObjectKey],
 }
 
 /// The registration of a progress hook. Dropping it removes the hook.
@@ -64,7 +65,7 @@ impl ProgressHooks {
         &self,
         resource_version: impl FnOnce() -> ResourceVersion,
         ended: &[Uid],
-        undecodable_changed: bool,
+        undecodable_changed: &[ObjectKey],
         report: &Report<'_>,
     ) {
         let hooks = Arc::clone(&self.0.read().hooks);
@@ -72,8 +73,10 @@ impl ProgressHooks {
             return;
         }
         let resource_version = &resource_version();
+        let mut undecodable_changed = undecodable_changed;
         for ended in ended.iter().map(Some).chain(ended.is_empty().then_some(None)) {
-            let progress = Progress { resource_version, ended, undecodable_changed };
+            let progress =
+                Progress { resource_version, ended, undecodable_changed: std::mem::take(&mut undecodable_changed) };
             for (_, hook) in hooks.iter() {
                 if let Err(panic) = catch_unwind(AssertUnwindSafe(|| hook(&progress))) {
                     report.metrics.panicked("progress hook");

@@ -1,6 +1,7 @@
 //! The reflector: the task of an informer, which performs the effects of the list/watch protocol.
 
 use std::convert::Infallible;
+use std::error::Error;
 use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -13,7 +14,8 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::connection::{Connection, ConnectionChange, ConnectionChanges};
 use crate::currency::Moment;
-use crate::envelope::{Bookmark, Event, EventKind, Page, status_of_event};
+use crate::envelope::{Bookmark, Event, EventError, EventKind, Page, status_of_event};
+use crate::decode::shortened;
 use crate::error_chain::chain;
 use crate::failure::{Cause, ExchangeError};
 use crate::frames::{Frame, Frames};
@@ -80,6 +82,8 @@ struct Reflector {
     page: Vec<u8>,
     /// Whether the last exchange failed in a way that may be an outage, and led to a back-off.
     was_suspected: bool,
+    /// Whether an event was ignored, which is logged once.
+    has_ignored_events: bool,
 }
 
 impl Reflector {
@@ -98,12 +102,13 @@ impl Reflector {
             connection,
             started: Instant::now(),
             protocol: Protocol::new(seed),
-            request: ListWatchRequest::Page { continue_token: None },
             listed: Moment::default(),
+            request: ListWatchRequest::Page { continue_token: None, limit: Protocol::PAGE_SIZE },
             exchange: HttpExchange::Idle,
             frames: Frames::default(),
             page: Vec::new(),
             was_suspected: false,
+            has_ignored_events: false,
         }
     }
 
@@ -116,6 +121,10 @@ impl Reflector {
     }
 
     async fn drive(&mut self) -> Infallible {
+        // An outage that has begun before: the first request waits for its end too.
+        while let Some(change) = self.connection_changes.next().now_or_never() {
+            self.on_connection_change(change);
+        }
         loop {
             let now = Instant::now();
             self.store.resync(now);
@@ -223,7 +232,7 @@ impl Reflector {
             ResponseEvent::Chunk(chunk) => {
                 self.step(Input::Data);
                 match &self.request {
-                    ListWatchRequest::Page { .. } => self.page.extend_from_slice(&chunk),
+                    ListWatchRequest::Page { .. } => self.on_part_of_page(&chunk),
                     ListWatchRequest::StreamingList { .. } | ListWatchRequest::Watch { .. } => self.on_chunk(&chunk),
                 }
             }
@@ -235,10 +244,21 @@ impl Reflector {
         }
     }
 
+    fn on_part_of_page(&mut self, chunk: &Bytes) {
+        if self.page.len() + chunk.len() <= Protocol::LONGEST_PAGE {
+            self.page.extend_from_slice(chunk);
+            return;
+        }
+        tracing::debug!(resource = %self.shared.resource, "A page of the list is too large, requesting fewer objects");
+        self.exchange = HttpExchange::Idle;
+        self.page = Vec::new();
+        self.step(Input::PageTooLarge);
+    }
+
     fn on_chunk(&mut self, chunk: &Bytes) {
         let mut frames = std::mem::take(&mut self.frames);
         let context = Arc::clone(&self.shared.decode_context);
-        let flow = context.scope(|| {
+        let (ControlFlow::Continue(()) | ControlFlow::Break(())) = context.scope(|| {
             frames.feed(chunk, |frame| {
                 self.on_frame(frame);
                 // Frames after the end of an exchange are ignored.
@@ -246,20 +266,18 @@ impl Reflector {
             })
         });
         self.frames = frames;
-        match flow {
-            Ok(ControlFlow::Continue(()) | ControlFlow::Break(())) => {}
-            Err(too_long) => self.fail(Cause::TooLong(too_long)),
-        }
     }
 
     fn on_frame(&mut self, frame: Frame<'_>) {
-        let read = match frame {
-            Frame::Line(line) => Event::split(line),
-            Frame::Message(message) => Event::of_message(message),
+        let (read, line) = match frame {
+            Frame::Line(line) => (Event::split(line), Some(line)),
+            Frame::Message(message) => (Event::of_message(message), None),
+            Frame::TooLong(too_long) => return self.on_unreadable_event(chain(&too_long)),
         };
         let event = match read {
             Ok(event) => event,
-            Err(error) => return self.fail(Cause::Unreadable(error)),
+            Err(error @ EventError::UnknownType(_)) => return self.ignore(&error),
+            Err(error @ EventError::Malformed(_)) => return self.on_unreadable_event(chain(&error)),
         };
         self.shared.metrics.event(event.kind);
         {
@@ -270,18 +288,12 @@ impl Reflector {
             }
         }
         match event.kind {
-            EventKind::Added | EventKind::Modified | EventKind::Deleted => {
-                let line = match frame {
-                    Frame::Line(line) => Some(line),
-                    Frame::Message(_) => None,
-                };
-                self.on_object(event, line);
-            }
+            EventKind::Added | EventKind::Modified | EventKind::Deleted => self.on_object(event, line),
             EventKind::Bookmark => match Bookmark::read(event.object) {
                 Ok(Bookmark { version, ends_initial_events }) => {
                     self.step(Input::Bookmark { version, ends_initial_events });
                 }
-                Err(error) => self.fail(Cause::Unreadable(error)),
+                Err(error) => self.ignore(&error),
             },
             EventKind::Error => match status_of_event(event.object) {
                 Ok(status) => self.fail(Cause::Status(status)),
@@ -290,19 +302,31 @@ impl Reflector {
         }
     }
 
+    /// Ignores an event without an object.
+    fn ignore(&mut self, error: &dyn Error) {
+        let error = chain(error);
+        if std::mem::replace(&mut self.has_ignored_events, true) {
+            tracing::debug!(resource = %self.shared.resource, error, "Ignoring an event of the watch");
+        } else {
+            tracing::warn!(resource = %self.shared.resource, error, "Ignoring events of the watch that cannot be read");
+        }
+    }
+
+    /// Records an object of which only the event is known to be too long or malformed. It holds up no other object.
+    fn on_unreadable_event(&mut self, error: String) {
+        let mut dropped_by = Effect::Nothing;
+        let destination = destination_of(self.protocol.step(Input::UnreadableEvent, self.now()), &mut dropped_by);
+        self.store.note_unreadable(shortened(error), destination);
+        self.perform(dropped_by);
+    }
+
     fn on_object(&mut self, event: Event<'_>, line: Option<&[u8]>) {
         let now = self.now();
-        let mut effect = Effect::Nothing;
-        let mut destination = |version| match self.protocol.step(Input::Object(version), now) {
-            Effect::Stage => Destination::Staged,
-            Effect::Apply => Destination::Cache,
-            other @ (Effect::Nothing | Effect::Open(_) | Effect::Close(_) | Effect::Commit(_) | Effect::Advance(_)) => {
-                effect = other;
-                Destination::Dropped
-            }
-        };
+        let mut dropped_by = Effect::Nothing;
+        let mut destination =
+            |version| destination_of(self.protocol.step(Input::Object(version), now), &mut dropped_by);
         self.store.read(event, line, &mut destination);
-        self.perform(effect);
+        self.perform(dropped_by);
     }
 
     fn on_page(&mut self) {
@@ -366,5 +390,17 @@ impl Reflector {
         self.shared.metrics.panicked("informer");
         self.store.repair();
         self.fail(Cause::Panic(panic.to_owned()));
+    }
+}
+
+/// The destination of an object that leads to `effect`. An effect that drops the object is stored in `dropped_by`.
+fn destination_of(effect: Effect, dropped_by: &mut Effect) -> Destination {
+    match effect {
+        Effect::Stage => Destination::Staged,
+        Effect::Apply => Destination::Cache,
+        other @ (Effect::Nothing | Effect::Open(_) | Effect::Close(_) | Effect::Commit(_) | Effect::Advance(_)) => {
+            *dropped_by = other;
+            Destination::Dropped
+        }
     }
 }

@@ -38,6 +38,9 @@ pub(crate) trait ReflectorStore: Send {
         destination: &mut dyn FnMut(Option<ResourceVersion>) -> Destination,
     );
 
+    /// Records an object of which nothing can be read, in the cache or the list.
+    fn note_unreadable(&mut self, error: String, destination: Destination);
+
     /// Reads the object of a page, and adds it to the list.
     fn stage(&mut self, item: Object<'_>);
 
@@ -130,6 +133,15 @@ impl<V: View> ReflectorStore for ViewStore<V> {
         match destination(version) {
             Destination::Staged => self.stage_or_remove(deleted, decoded),
             Destination::Cache => self.apply(deleted, decoded),
+            Destination::Dropped => {}
+        }
+    }
+
+    fn note_unreadable(&mut self, error: String, destination: Destination) {
+        let undecodable = Undecodable::Nameless(error);
+        match destination {
+            Destination::Staged => drop(self.staged.undecodable_objects.note(undecodable)),
+            Destination::Cache => self.shared.put_undecodable(undecodable),
             Destination::Dropped => {}
         }
     }

@@ -6,7 +6,7 @@ use kcm_api::{Resource, View};
 use kube::client::Body;
 
 use crate::list_options::ListOptions;
-use crate::protocol::{ListWatchRequest, Protocol};
+use crate::protocol::ListWatchRequest;
 
 /// The beginning of the content type of protobuf responses; for watches, parameters follow.
 pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
@@ -62,8 +62,8 @@ pub(crate) fn http_request(
         query.append_pair("fieldSelector", selector);
     }
     match request {
-        ListWatchRequest::Page { continue_token } => {
-            query.append_pair("limit", &Protocol::PAGE_SIZE.to_string());
+        ListWatchRequest::Page { continue_token, limit } => {
+            query.append_pair("limit", &limit.to_string());
             if let Some(token) = continue_token {
                 query.append_pair("continue", token);
             }
@@ -128,8 +128,8 @@ mod tests {
                 ListWatchRequest::Watch { from, timeout: TIMEOUT },
                 "watch=1&resourceVersion=7&allowWatchBookmarks=true&timeoutSeconds=300",
             ),
-            (ListWatchRequest::Page { continue_token: None }, "limit=500"),
-            (ListWatchRequest::Page { continue_token: token }, "limit=500&continue=a%2Fb%3D"),
+            (ListWatchRequest::Page { continue_token: None, limit: 500 }, "limit=500"),
+            (ListWatchRequest::Page { continue_token: token, limit: 125 }, "limit=125&continue=a%2Fb%3D"),
         ];
         for (request, query) in rows {
             let (uri, accept) = sent(&ListOptions::default(), Form::Json, &request);
@@ -145,7 +145,7 @@ mod tests {
             label_selector: Some("app in (x,y)".parse().unwrap()),
             field_selector: Some("metadata.name=b".to_owned()),
         };
-        let (uri, _) = sent(&list_options, Form::Json, &ListWatchRequest::Page { continue_token: None });
+        let (uri, _) = sent(&list_options, Form::Json, &ListWatchRequest::Page { continue_token: None, limit: 500 });
         assert_eq!(
             uri,
             "/apis/apps/v1/namespaces/a/replicasets?labelSelector=app+in+%28x%2Cy%29&fieldSelector=metadata.name%3Db&limit=500"
@@ -155,13 +155,13 @@ mod tests {
     #[test]
     fn protobuf_views_accept_json_too() {
         let (_, accept) =
-            sent(&ListOptions::default(), Form::Protobuf, &ListWatchRequest::Page { continue_token: None });
+            sent(&ListOptions::default(), Form::Protobuf, &ListWatchRequest::Page { continue_token: None, limit: 500 });
         assert_eq!(accept, "application/vnd.kubernetes.protobuf,application/json");
     }
 
     #[test]
     fn metadata_views_request_metadata_alone() {
-        let list = ListWatchRequest::Page { continue_token: None };
+        let list = ListWatchRequest::Page { continue_token: None, limit: 500 };
         let watch = ListWatchRequest::StreamingList { timeout: TIMEOUT };
         for (form, listed, watched) in [
             (Form::Metadata, LISTED_METADATA, WATCHED_METADATA),

@@ -227,7 +227,7 @@ impl<V: View> SharedInformer<V> {
 
     fn call_hooks(&self, ended: &[Uid]) {
         let undecodable_changed = self.undecodable.take_changed();
-        self.hooks.call(|| self.last_sync_resource_version(), ended, undecodable_changed, &self.report());
+        self.hooks.call(|| self.last_sync_resource_version(), ended, &undecodable_changed, &self.report());
     }
 
     /// The object that this change deletes, or shows terminating for the first time.
@@ -383,6 +383,10 @@ impl<V: View> Cache for SharedInformer<V> {
 
     fn undecodable_objects(&self) -> Vec<Arc<UndecodableObject>> {
         self.undecodable.read(|objects| objects.iter().cloned().collect())
+    }
+
+    fn undecodable_controlled_by(&self, owner: &Uid) -> Option<Arc<UndecodableObject>> {
+        self.undecodable.read(|objects| objects.controlled_by(owner).cloned())
     }
 
     fn on_progress(&self, hook: ProgressHook) -> HookRegistration {

@@ -1,11 +1,10 @@
 //! The objects that cannot be decoded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use kcm_api::{Meta, ObjectKey, ResourceVersion, Uid};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 /// An object that cannot be decoded as the view of its cache, and so is not in it.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +34,10 @@ impl UndecodableObject {
     pub fn is_controlled_by(&self, owner: &Uid) -> bool {
         self.meta.as_ref().is_some_and(|meta| meta.is_controlled_by(owner))
     }
+
+    fn controller(&self) -> Option<&Uid> {
+        self.meta.as_ref()?.controller().map(|owner| &owner.uid)
+    }
 }
 
 /// The known parts of an object that cannot be decoded.
@@ -59,8 +62,42 @@ impl Undecodable {
 #[derive(Debug, Default)]
 pub(crate) struct UndecodableObjects {
     by_key: BTreeMap<ObjectKey, Arc<UndecodableObject>>,
-    /// The number of objects whose name cannot be read, by error; only a new list clears them.
-    nameless: BTreeMap<String, usize>,
+    /// The keys of the objects that the object with that uid controls.
+    by_controller: BTreeMap<Uid, BTreeSet<ObjectKey>>,
+    nameless: Nameless,
+}
+
+/// The objects whose name cannot be read. Only a new list clears them.
+#[derive(Debug, Default)]
+struct Nameless {
+    /// The number of objects by error.
+    by_error: BTreeMap<String, usize>,
+    /// The number of objects with other errors, which are not kept: an error quotes the object, so a user can make any
+    /// number of errors.
+    others: usize,
+}
+
+/// The number of errors that are kept of objects without a name.
+const NAMELESS_ERRORS: usize = 16;
+
+impl Nameless {
+    /// Counts an object. Returns whether its error is new and kept.
+    fn note(&mut self, error: String) -> bool {
+        if let Some(count) = self.by_error.get_mut(&error) {
+            *count += 1;
+            return false;
+        }
+        if self.by_error.len() >= NAMELESS_ERRORS {
+            self.others += 1;
+            return false;
+        }
+        self.by_error.insert(error, 1);
+        true
+    }
+
+    fn len(&self) -> usize {
+        self.by_error.values().sum::<usize>() + self.others
+    }
 }
 
 impl UndecodableObjects {
@@ -68,20 +105,42 @@ impl UndecodableObjects {
     pub(crate) fn note(&mut self, undecodable: Undecodable) -> bool {
         match undecodable {
             Undecodable::Named(object) => {
-                let known = self.by_key.insert(object.key.clone(), Arc::clone(&object));
-                known.is_none_or(|known| known.error != object.error)
+                let known = self.forget(&object.key);
+                if let Some(owner) = object.controller() {
+                    self.by_controller.entry(owner.clone()).or_default().insert(object.key.clone());
+                }
+                let is_new = known.is_none_or(|known| known.error != object.error);
+                self.by_key.insert(object.key.clone(), object);
+                is_new
             }
-            Undecodable::Nameless(error) => {
-                let count = self.nameless.entry(error).or_default();
-                *count += 1;
-                *count == 1
-            }
+            Undecodable::Nameless(error) => self.nameless.note(error),
         }
     }
 
-    /// Forgets an object that was deleted or can be decoded. Returns whether it was known.
-    pub(crate) fn forget(&mut self, key: &ObjectKey) -> bool {
-        self.by_key.remove(key).is_some()
+    /// Forgets an object that was deleted or can be decoded, and returns it.
+    pub(crate) fn forget(&mut self, key: &ObjectKey) -> Option<Arc<UndecodableObject>> {
+        let object = self.by_key.remove(key)?;
+        if let Some(owner) = object.controller()
+            && let Some(keys) = self.by_controller.get_mut(owner)
+        {
+            keys.remove(key);
+            if keys.is_empty() {
+                self.by_controller.remove(owner);
+            }
+        }
+        Some(object)
+    }
+
+    /// The first object, by key, whose controller has that uid.
+    pub(crate) fn controlled_by(&self, owner: &Uid) -> Option<&Arc<UndecodableObject>> {
+        self.by_key.get(self.by_controller.get(owner)?.first()?)
+    }
+
+    /// The keys of the objects that are in one of both only, or that differ.
+    fn changed_to(&self, list: &Self) -> Vec<ObjectKey> {
+        let gone = self.by_key.keys().filter(|key| !list.by_key.contains_key(key));
+        let new = list.by_key.iter().filter(|(key, object)| self.by_key.get(key) != Some(object));
+        gone.chain(new.map(|(key, _)| key)).cloned().collect()
     }
 
     /// The objects of a list whose error is new, and the errors of objects without a name.
@@ -90,7 +149,8 @@ impl UndecodableObjects {
             |object: &UndecodableObject| self.by_key.get(&object.key).is_some_and(|known| known.error == object.error);
         let objects = list.by_key.values().filter(|object| !is_known(object));
         let objects = objects.map(|object| (Some(Arc::clone(object)), object.error.clone()));
-        let nameless = list.nameless.keys().filter(|error| !self.nameless.contains_key(*error));
+        let nameless = list.nameless.by_error.keys();
+        let nameless = nameless.filter(|error| !self.nameless.by_error.contains_key(*error));
         objects.chain(nameless.map(|error| (None, error.clone()))).collect()
     }
 
@@ -103,13 +163,14 @@ impl UndecodableObjects {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.by_key.len() + self.nameless.values().sum::<usize>()
+        self.by_key.len() + self.nameless.len()
     }
 
     /// Describes them for the status.
     pub(crate) fn sentence(&self) -> Option<String> {
         let first = self.by_key.values().next().map(|object| format!("{}: {}", object.key, object.error));
-        let nameless = || self.nameless.keys().next().map(|error| format!("an object without a name: {error}"));
+        let nameless =
+            || self.nameless.by_error.keys().next().map(|error| format!("an object without a name: {error}"));
         let first = first.or_else(nameless)?;
         Some(match self.len() {
             1 => format!("an object cannot be decoded: {first}"),
@@ -122,13 +183,16 @@ impl UndecodableObjects {
 #[derive(Default)]
 pub(crate) struct SharedUndecodable {
     objects: RwLock<UndecodableObjects>,
-    changed: AtomicBool,
+    /// Keys of the objects that changed since the hooks were called.
+    changed: Mutex<Vec<ObjectKey>>,
 }
 
 impl SharedUndecodable {
     /// Adds an object. Returns whether its error is new.
     pub(crate) fn note(&self, undecodable: Undecodable) -> bool {
-        self.changed.store(true, Ordering::Relaxed);
+        if let Undecodable::Named(object) = &undecodable {
+            self.changed.lock().push(object.key.clone());
+        }
         self.objects.write().note(undecodable)
     }
 
@@ -137,23 +201,24 @@ impl SharedUndecodable {
         // Nearly always there is none, and readers are not blocked.
         if self.objects.read().by_key.contains_key(key) {
             self.objects.write().forget(key);
-            self.changed.store(true, Ordering::Relaxed);
+            self.changed.lock().push(key.clone());
         }
     }
 
     /// Replaces all objects by the objects of a list while `replace_cache` replaces the cache: at no time is an object
     /// in neither.
     pub(crate) fn replace<R>(&self, list: UndecodableObjects, replace_cache: impl FnOnce() -> R) -> R {
-        let is_change = {
+        let changed = {
             let objects = &mut *self.objects.write();
-            let added = list.by_key.iter().map(|(key, object)| (key.clone(), Arc::clone(object)));
-            let is_change = !objects.by_key.is_empty() || !list.by_key.is_empty();
-            objects.by_key.extend(added);
-            is_change
+            let changed = objects.changed_to(&list);
+            for object in list.by_key.values() {
+                objects.note(Undecodable::Named(Arc::clone(object)));
+            }
+            changed
         };
         let replaced = replace_cache();
         *self.objects.write() = list;
-        self.changed.fetch_or(is_change, Ordering::Relaxed);
+        self.changed.lock().extend(changed);
         replaced
     }
 
@@ -162,9 +227,9 @@ impl SharedUndecodable {
         self.objects.read().new_of(list)
     }
 
-    /// Returns `true` if objects were added, forgotten or replaced since the last call.
-    pub(crate) fn take_changed(&self) -> bool {
-        self.changed.swap(false, Ordering::Relaxed)
+    /// The keys of the objects that were added, forgotten or replaced since the last call.
+    pub(crate) fn take_changed(&self) -> Vec<ObjectKey> {
+        std::mem::take(&mut *self.changed.lock())
     }
 
     pub(crate) fn get(&self, key: &ObjectKey) -> Option<Arc<UndecodableObject>> {

@@ -7,6 +7,10 @@
 //!
 //! - *Snapshots are compared by what is served.* A group whose discovery fails keeps the resources that it had, so that
 //!   neither the failure nor another error message is a change.
+//! - *A resource leaves when two snapshots in a row lack it*, read at least ten seconds apart, or at once if its list
+//!   gets a 404. Until then it [departs](Resources::is_departing): an API server that has just started may not know
+//!   all groups yet, and during an upgrade servers of two versions answer in turn.
+//! - *Discovery without namespaces is no snapshot.* It is an error, as if the server had not responded.
 //! - *A decision that needs it asks afresh.* [`Discovery::fresh`] returns a snapshot that was read after the call, and
 //!   many calls at once share one.
 //! - *An outage ends with one refresh.* The refresher sends nothing while the API server is unreachable, and reads once
@@ -21,6 +25,7 @@ use std::time::Duration;
 
 use kcm_api::Resource;
 use kcm_client::{ApiClient, ApiError};
+use kcm_informers::Factory;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -113,6 +118,12 @@ impl Refresher {
     #[must_use]
     pub fn discovery(&self) -> Discovery {
         Discovery { current: self.source.subscribe(), source: Some(Arc::clone(&self.source)) }
+    }
+
+    /// Believes the lists of `informers` from now on: a resource whose list gets a 404 leaves with the first snapshot
+    /// that lacks it.
+    pub fn believe(&self, informers: &Factory) {
+        self.source.believe(informers.clone());
     }
 
     /// Reads all groups once. If the server, or the aggregated server of a group, fails, the known resources of the

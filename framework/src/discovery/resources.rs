@@ -2,9 +2,17 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use kcm_api::Resource;
 use serde::Deserialize;
+use tokio::time::Instant;
+
+/// Time for which snapshots must lack a resource, before it counts as not served.
+pub(super) const LEAVES_AFTER: Duration = Duration::from_secs(10);
+
+/// A resource of every API server. Discovery without it is no snapshot.
+const NAMESPACES: Resource = Resource::cluster_scoped("", "v1", "namespaces", "Namespace");
 
 /// One resource of the API server, in one version.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,16 +70,73 @@ pub(super) struct FoundResource {
 ///
 /// # Guarantees
 /// In the server's order of groups, and within a group the preferred version first. A version whose discovery
-/// fails keeps its last known resources, and is listed in [`broken`](Self::broken).
+/// fails keeps its last known resources, and is listed in [`broken`](Self::broken). A resource that only the last
+/// snapshot lacks is still in it, and [departs](Self::is_departing).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Resources {
     served: Vec<ServedResource>,
     broken: BTreeMap<String, String>,
+    /// The resources that the last snapshot lacks, with the time of the first snapshot that lacks them.
+    departing: BTreeMap<Id, Instant>,
+}
+
+/// Group, version and plural name.
+type Id = (String, String, String);
+
+fn id_of(resource: &Resource) -> Id {
+    (resource.group.to_string(), resource.version.to_string(), resource.plural.to_string())
+}
+
+fn is_same(one: &Resource, other: &Resource) -> bool {
+    one.group == other.group && one.version == other.version && one.plural == other.plural
 }
 
 impl Resources {
     /// Merges `found`, which lists the preferred version of each group first, with the previous snapshot.
-    pub(super) fn merge(previous: &Self, found: Vec<FoundVersion>) -> Self {
+    ///
+    /// A resource leaves if snapshots lack it for [`LEAVES_AFTER`], or if the response to its list was 404, which
+    /// `is_not_found` tells: an API server that has just started may not know all groups yet, and servers of two
+    /// versions may answer in turn.
+    ///
+    /// Returns `None` if nothing has the namespaces: this is no response of a kube-apiserver.
+    pub(super) fn merge(
+        previous: &Self,
+        found: Vec<FoundVersion>,
+        now: Instant,
+        is_not_found: impl Fn(&Resource) -> bool,
+    ) -> Option<Self> {
+        let mut merged = Self::read(previous, found);
+        if !merged.is_available(&NAMESPACES) {
+            return None;
+        }
+        merged.keep_departing(previous, now, is_not_found);
+        Some(merged)
+    }
+
+    /// Inserts the resources of `previous` that have not left yet, at the places that they had.
+    fn keep_departing(&mut self, previous: &Self, now: Instant, is_not_found: impl Fn(&Resource) -> bool) {
+        // Follows the last resource of `previous` that was found: nearly always, all are in the same order.
+        let mut next = 0;
+        for served in &previous.served {
+            let is_it = |found: &ServedResource| is_same(&found.resource, &served.resource);
+            let at =
+                if self.served.get(next).is_some_and(is_it) { Some(next) } else { self.served.iter().position(is_it) };
+            if let Some(at) = at {
+                next = at + 1;
+                continue;
+            }
+            let id = id_of(&served.resource);
+            let since = previous.departing.get(&id).copied().unwrap_or(now);
+            if now.saturating_duration_since(since) >= LEAVES_AFTER || is_not_found(&served.resource) {
+                continue;
+            }
+            self.departing.insert(id, since);
+            self.served.insert(next, served.clone());
+            next += 1;
+        }
+    }
+
+    fn read(previous: &Self, found: Vec<FoundVersion>) -> Self {
         let mut merged = Self::default();
         let mut groups_seen = BTreeSet::new();
         for FoundVersion { group, version, served } in found {
@@ -122,10 +187,7 @@ impl Resources {
     /// A resource by group, version and plural name.
     #[must_use]
     pub fn get(&self, resource: &Resource) -> Option<&ServedResource> {
-        self.iter().find(|served| {
-            let served = &served.resource;
-            served.group == resource.group && served.version == resource.version && served.plural == resource.plural
-        })
+        self.iter().find(|served| is_same(&served.resource, resource))
     }
 
     /// Returns `true` if a resource is served, by group, version and plural name.
@@ -146,6 +208,18 @@ impl Resources {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let mut resources = self.iter().map(|served| &served.resource);
         resources.find(|resource| resource.group == group && resource.version == version && resource.kind == kind)
+    }
+
+    /// Returns `true` if the last snapshot lacks a resource that is still in this one, because snapshots before had it.
+    #[must_use]
+    pub fn is_departing(&self, resource: &Resource) -> bool {
+        !self.departing.is_empty() && self.departing.contains_key(&id_of(resource))
+    }
+
+    /// The resources that [depart](Self::is_departing), unless they did in `previous`.
+    pub(super) fn departing_since<'a>(&'a self, previous: &'a Self) -> impl Iterator<Item = &'a Resource> {
+        let resources = self.iter().map(|served| &served.resource);
+        resources.filter(|resource| self.is_departing(resource) && !previous.is_departing(resource))
     }
 
     /// The versions of groups whose discovery failed, each with the reason.

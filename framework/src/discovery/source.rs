@@ -1,13 +1,13 @@
 //! The requests of discovery, and the snapshot that they lead to.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::stream::{self, StreamExt as _};
 use kcm_client::{ApiClient, ApiError, Cause};
-use kcm_informers::Connection;
-use serde::de::DeserializeOwned;
+use kcm_informers::{Connection, Factory};
+use serde::de::{DeserializeOwned, Error as _};
 use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
@@ -28,6 +28,8 @@ pub(super) struct Source {
     completed: Mutex<u64>,
     /// When the last read that succeeded ended.
     read_at: parking_lot::Mutex<Option<Instant>>,
+    /// The informers whose lists show that a resource is not served.
+    informers: OnceLock<Factory>,
 }
 
 impl Source {
@@ -38,12 +40,18 @@ impl Source {
             begun: AtomicU64::new(0),
             completed: Mutex::new(0),
             read_at: parking_lot::Mutex::default(),
+            informers: OnceLock::new(),
         }
     }
 
     /// Time since the last read that succeeded.
     pub(super) fn age(&self) -> Option<Duration> {
         self.read_at.lock().map(|at| at.elapsed())
+    }
+
+    /// Believes the lists of these informers from now on. Only the first call counts.
+    pub(super) fn believe(&self, informers: Factory) {
+        self.informers.get_or_init(|| informers);
     }
 
     /// The connection that the requests go through.
@@ -73,7 +81,21 @@ impl Source {
         let mut found = self.read_groups("/api").await?;
         found.extend(self.read_groups("/apis").await?);
         let previous = Arc::clone(&self.current.borrow());
-        let resources = Resources::merge(&previous, found);
+        let is_not_found =
+            |resource: &_| self.informers.get().is_some_and(|informers| informers.is_not_found(resource));
+        let Some(resources) = Resources::merge(&previous, found, Instant::now(), is_not_found) else {
+            let cause =
+                Cause::Decode(serde_json::Error::custom("it has no namespaces, so it is no list of all resources"));
+            return Err(ApiError::new("read what the API server serves", cause));
+        };
+        let departing: Vec<String> = resources.departing_since(&previous).map(ToString::to_string).collect();
+        if let Some(first) = departing.first() {
+            tracing::warn!(
+                count = departing.len(),
+                first,
+                "Discovery lacks resources that it had; they count as served until it lacks them again"
+            );
+        }
         for (group_version, reason) in resources.broken() {
             if !previous.broken().contains_key(group_version) {
                 tracing::warn!(group_version, reason, "Cannot discover an API group");

@@ -274,6 +274,7 @@ impl Manager {
         let refresher = Refresher::new(discovery);
         refresher.refresh().await.map_err(ManagerError::Discovery)?;
         let discovery = refresher.discovery();
+        let of_informers = refresher.clone();
         stages.spawn(Stage::Context, "discovery", move |cancel| refresher.clone().run(cancel));
         let (clock, panics) = (Arc::clone(&self.clock), self.handle.panics().clone());
         let (events, sender) = Recorders::new(clock, panics, Arc::clone(&self.metrics), rng.u64(..));
@@ -287,6 +288,7 @@ impl Manager {
             moments: self.handle.controls().moments().clone(),
             ..FactoryOptions::new(self.clients.informer_client(), rng.u64(..))
         });
+        of_informers.believe(&informers);
         self.handle.started(informers.clone(), discovery.clone());
         Ok(Arc::new(SharedContext {
             clients: self.clients.clone(),

@@ -1,6 +1,6 @@
 //! Keys that are not reconciled while an object that they are about cannot be decoded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
 
 use kcm_api::ObjectKey;
@@ -9,56 +9,96 @@ use kcm_workqueue::{Priority, Queue};
 use parking_lot::Mutex;
 
 use crate::consistency::Primary;
+use crate::consistency::pending_writes::CacheIndex;
 use crate::queue_key::QueueKey;
 
 /// Holds back the keys whose object, or an object that it controls, cannot be decoded: such an object is missing from
 /// its cache, and a reconcile would take it for deleted.
 ///
-/// A key that is held back is enqueued again when nothing that it is about is undecodable any more.
+/// A key that is held back is enqueued again when nothing that it is about is undecodable any more. A change of an
+/// undecodable object costs a few lookups for each key that the object holds back, however many others there are.
 pub(super) struct UndecodableGuard<K> {
     queue: Queue<K>,
     caches: Arc<[Arc<dyn Cache>]>,
     primary: Primary,
-    /// The keys that are held back, each with the object that was logged.
-    held: Mutex<BTreeMap<K, ObjectKey>>,
+    held: Mutex<Held<K>>,
     /// The hooks end with the guard.
     _hooks: Vec<HookRegistration>,
+}
+
+/// The undecodable object that holds a key back: its cache and its key.
+type Blocker = (CacheIndex, ObjectKey);
+
+/// The keys that are held back, each by one object that was logged.
+struct Held<K> {
+    by_key: BTreeMap<K, Blocker>,
+    by_blocker: BTreeMap<Blocker, BTreeSet<K>>,
+}
+
+impl<K: QueueKey> Held<K> {
+    const fn new() -> Self {
+        Self { by_key: BTreeMap::new(), by_blocker: BTreeMap::new() }
+    }
+
+    /// Holds a key back. Returns `true` if another object, or none, held it back before.
+    fn hold(&mut self, key: &K, blocker: Blocker) -> bool {
+        if self.by_key.get(key) == Some(&blocker) {
+            return false;
+        }
+        self.forget(key);
+        self.by_key.insert(key.clone(), blocker.clone());
+        self.by_blocker.entry(blocker).or_default().insert(key.clone());
+        true
+    }
+
+    fn forget(&mut self, key: &K) {
+        let Some(blocker) = self.by_key.remove(key) else { return };
+        if let Some(keys) = self.by_blocker.get_mut(&blocker) {
+            keys.remove(key);
+            if keys.is_empty() {
+                self.by_blocker.remove(&blocker);
+            }
+        }
+    }
+
+    /// The keys that the object holds back.
+    fn keys_of(&self, blocker: &Blocker) -> Vec<K> {
+        self.by_blocker.get(blocker).into_iter().flatten().cloned().collect()
+    }
 }
 
 impl<K: QueueKey> UndecodableGuard<K> {
     /// A guard for a loop that reads `caches`, of which `primary` hold the objects of its keys.
     pub(super) fn new(queue: Queue<K>, caches: Arc<[Arc<dyn Cache>]>, primary: Primary) -> Arc<Self> {
         Arc::new_cyclic(|guard: &Weak<Self>| {
-            let hooks = caches.iter().map(|cache| {
+            let hooks = caches.iter().enumerate().map(|(index, cache)| {
                 let guard = Weak::clone(guard);
                 cache.on_progress(Box::new(move |progress| {
-                    if progress.undecodable_changed
+                    if !progress.undecodable_changed.is_empty()
                         && let Some(guard) = guard.upgrade()
                     {
-                        guard.release();
+                        guard.release(index, progress.undecodable_changed);
                     }
                 }))
             });
             let hooks = hooks.collect();
-            Self { queue, caches, primary, held: Mutex::default(), _hooks: hooks }
+            Self { queue, caches, primary, held: Mutex::new(Held::new()), _hooks: hooks }
         })
     }
 
     /// Returns `true` if `key` must not be reconciled now. Each such key is logged once.
     pub(super) fn holds(&self, key: &K) -> bool {
+        // Looked up under the lock: the hook of a change that comes later finds the key held.
+        let mut held = self.held.lock();
         let Some((cache, object)) = self.undecodable(key) else {
-            self.held.lock().remove(key);
+            held.forget(key);
             return false;
         };
-        let logged = self.held.lock().insert(key.clone(), object.key.clone());
-        // The hook may have found the key not held yet.
-        if self.undecodable(key).is_none() {
-            self.held.lock().remove(key);
-            return false;
-        }
-        if logged.as_ref() != Some(&object.key) {
+        let is_new = held.hold(key, (cache, object.key.clone()));
+        drop(held);
+        if is_new {
             tracing::warn!(
-                %key, resource = %cache.resource(), object = %object.key, error = object.error,
+                %key, resource = %self.caches[cache].resource(), object = %object.key, error = object.error,
                 "Object cannot be decoded; its key is not reconciled until the object can be decoded",
             );
         }
@@ -72,33 +112,208 @@ impl<K: QueueKey> UndecodableGuard<K> {
 
     /// Returns the reason why a key that matches is held back, or `None` if no such key is held back.
     pub(super) fn reason(&self, matches: impl Fn(&K) -> bool) -> Option<String> {
-        let key = self.held.lock().keys().find(|key| matches(key)).cloned()?;
+        let key = self.held.lock().by_key.keys().find(|key| matches(key)).cloned()?;
         let (cache, object) = self.undecodable(&key)?;
-        Some(format!("{} {} cannot be decoded: {}", cache.resource(), object.key, object.error))
+        Some(format!("{} {} cannot be decoded: {}", self.caches[cache].resource(), object.key, object.error))
     }
 
-    /// The object that holds `key` back.
-    fn undecodable(&self, key: &K) -> Option<(&dyn Cache, Arc<UndecodableObject>)> {
+    /// The object that holds `key` back, and the position of its cache.
+    fn undecodable(&self, key: &K) -> Option<(CacheIndex, Arc<UndecodableObject>)> {
         let object = key.object()?;
-        let primary = &*self.caches[self.primary.cache_of(object, &self.caches)?];
-        if let Some(own) = primary.undecodable(object) {
+        let primary = self.primary.cache_of(object, &self.caches)?;
+        if let Some(own) = self.caches[primary].undecodable(object) {
             return Some((primary, own));
         }
-        let uid = primary.object_state(object)?.uid;
-        self.caches.iter().find_map(|cache| {
-            let dependent = cache.undecodable_objects().into_iter().find(|dependent| dependent.is_controlled_by(&uid));
-            Some((&**cache, dependent?))
-        })
+        let uid = self.caches[primary].object_state(object)?.uid;
+        let mut caches = self.caches.iter().enumerate();
+        caches.find_map(|(index, cache)| Some((index, cache.undecodable_controlled_by(&uid)?)))
     }
 
-    fn release(&self) {
-        let released: Vec<K> = {
+    /// Enqueues the keys that one of these objects of a cache held back, and that no object holds back any more.
+    fn release(&self, cache: CacheIndex, changed: &[ObjectKey]) {
+        let mut released = Vec::new();
+        {
             let mut held = self.held.lock();
-            let keys: Vec<K> = held.keys().filter(|key| self.undecodable(key).is_none()).cloned().collect();
-            keys.into_iter().inspect(|key| drop(held.remove(key))).collect()
-        };
+            for key in changed.iter().flat_map(|object| held.keys_of(&(cache, object.clone()))).collect::<Vec<_>>() {
+                match self.undecodable(&key) {
+                    Some((cache, object)) => drop(held.hold(&key, (cache, object.key.clone()))),
+                    None => {
+                        held.forget(&key);
+                        released.push(key);
+                    }
+                }
+            }
+        }
         for key in released {
             self.queue.add(key, Priority::Live);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::Ordering::Relaxed;
+
+    use http::{Request, Response};
+    use kcm_api::{DecodeError, KnownView, Meta, Resource, ResourceVersion, Uid, View};
+    use kcm_informers::{Factory, FactoryOptions, InformerStatus, ListOptions, ObjectState, ProgressHook};
+    use kcm_workqueue::QueueOptions;
+    use kube::client::Body;
+    use tokio::sync::Notify;
+
+    use super::*;
+
+    /// A kind whose size must be a number.
+    #[derive(serde::Deserialize)]
+    struct Widget {
+        metadata: Meta,
+        #[serde(rename = "size")]
+        _size: u32,
+    }
+
+    impl View for Widget {
+        fn decode(json: &str) -> Result<Self, DecodeError> {
+            Ok(serde_json::from_str(json)?)
+        }
+
+        fn meta(&self) -> &Meta {
+            &self.metadata
+        }
+    }
+
+    impl KnownView for Widget {
+        const RESOURCE: Resource = Resource::namespaced("example.com", "v1", "widgets", "Widget");
+    }
+
+    const OBJECTS: u64 = 10_000;
+
+    fn event(kind: &str, number: u64, version: u64, size: &str) -> String {
+        let metadata =
+            format!(r#"{{"namespace":"a","name":"w{number}","uid":"u{number}","resourceVersion":"{version}"}}"#);
+        format!("{{\"type\":\"{kind}\",\"object\":{{\"metadata\":{metadata},\"size\":{size}}}}}\n")
+    }
+
+    fn list_of_undecodable_objects() -> String {
+        let annotations = r#"{"k8s.io/initial-events-end":"true"}"#;
+        let end = format!(r#"{{"metadata":{{"resourceVersion":"{OBJECTS}","annotations":{annotations}}}}}"#);
+        let objects = (1..=OBJECTS).map(|number| event("ADDED", number, number, r#""big""#));
+        objects.chain([format!("{{\"type\":\"BOOKMARK\",\"object\":{end}}}\n")]).collect()
+    }
+
+    /// A server whose objects all cannot be decoded, until `mended` is notified.
+    fn client(mended: Arc<Notify>) -> kube::Client {
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let is_list = request.uri().query().is_some_and(|query| query.contains("sendInitialEvents"));
+            let mended = Arc::clone(&mended);
+            async move {
+                let body = if is_list {
+                    list_of_undecodable_objects()
+                } else {
+                    mended.notified().await;
+                    (1..=OBJECTS).map(|number| event("MODIFIED", number, OBJECTS + number, "1")).collect()
+                };
+                Ok::<_, kube::Error>(Response::new(Body::from(body.into_bytes())))
+            }
+        });
+        kube::Client::new(service, "default")
+    }
+
+    /// A cache that counts the objects that are looked up.
+    struct Counted {
+        cache: Arc<dyn Cache>,
+        lookups: AtomicUsize,
+    }
+
+    impl Counted {
+        fn count(&self, lookups: usize) {
+            self.lookups.fetch_add(lookups, Relaxed);
+        }
+    }
+
+    impl Cache for Counted {
+        fn resource(&self) -> &Resource {
+            self.cache.resource()
+        }
+
+        fn list_options(&self) -> &ListOptions {
+            self.cache.list_options()
+        }
+
+        fn has_synced(&self) -> bool {
+            self.cache.has_synced()
+        }
+
+        fn status(&self) -> InformerStatus {
+            self.cache.status()
+        }
+
+        fn bytes(&self) -> usize {
+            self.cache.bytes()
+        }
+
+        fn last_sync_resource_version(&self) -> ResourceVersion {
+            self.cache.last_sync_resource_version()
+        }
+
+        fn object_state(&self, key: &ObjectKey) -> Option<ObjectState> {
+            self.count(1);
+            self.cache.object_state(key)
+        }
+
+        fn matching(&self, options: &ListOptions) -> Vec<(ObjectKey, ObjectState)> {
+            self.cache.matching(options)
+        }
+
+        fn covers(&self, meta: &Meta) -> Option<bool> {
+            self.cache.covers(meta)
+        }
+
+        fn undecodable(&self, key: &ObjectKey) -> Option<Arc<UndecodableObject>> {
+            self.count(1);
+            self.cache.undecodable(key)
+        }
+
+        fn undecodable_objects(&self) -> Vec<Arc<UndecodableObject>> {
+            let objects = self.cache.undecodable_objects();
+            self.count(objects.len());
+            objects
+        }
+
+        fn undecodable_controlled_by(&self, owner: &Uid) -> Option<Arc<UndecodableObject>> {
+            self.count(1);
+            self.cache.undecodable_controlled_by(owner)
+        }
+
+        fn on_progress(&self, hook: ProgressHook) -> HookRegistration {
+            self.cache.on_progress(hook)
+        }
+
+        fn wait_synced(&self) -> futures::future::BoxFuture<'static, ()> {
+            self.cache.wait_synced()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn ten_thousand_objects_that_hold_keys_back_cost_a_few_lookups_each() {
+        let mended = Arc::new(Notify::new());
+        let factory = Factory::new(FactoryOptions::new(client(Arc::clone(&mended)), 7));
+        let informer = factory.informer::<Widget>(ListOptions::default());
+        factory.start();
+        informer.wait_synced().await;
+        let cache = Arc::new(Counted { cache: informer.cache(), lookups: AtomicUsize::new(0) });
+        let caches: Arc<[Arc<dyn Cache>]> = [Arc::clone(&cache) as Arc<dyn Cache>].into();
+        let mut primary = Primary::default();
+        primary.add(0);
+        let queue = Queue::new(QueueOptions::named("test"));
+        let guard = UndecodableGuard::new(queue.clone(), caches, primary);
+        let keys: Vec<_> = (1..=OBJECTS).map(|number| ObjectKey::namespaced("a", format!("w{number}"))).collect();
+        assert!(keys.iter().all(|key| guard.holds(key)));
+        mended.notify_one();
+        informer.wait_for_resource_version(&(2 * OBJECTS).into()).await;
+        assert_eq!(queue.len(), keys.len());
+        let lookups = cache.lookups.load(Relaxed);
+        assert!(lookups <= 5 * keys.len(), "{lookups} lookups");
+        assert!(!keys.iter().any(|key| guard.holds(key)));
     }
 }

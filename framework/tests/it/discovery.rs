@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use http::{Request, Response};
 use kcm_api::Resource;
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+const SECOND: Duration = Duration::from_secs(1);
 const DEPLOYMENTS: Resource = Resource::namespaced("apps", "v1", "deployments", "Deployment");
 const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
 const NODE_METRICS: Resource = Resource::cluster_scoped("metrics.k8s.io", "v1beta1", "nodes", "NodeMetrics");
@@ -83,7 +85,8 @@ fn resource(plural: &str, kind: &str, scope: &str, subresources: &[&str]) -> Val
 
 fn aggregated_core() -> Value {
     json!({"kind": "APIGroupDiscoveryList", "items": [{"metadata": {}, "versions": [
-        {"version": "v1", "freshness": "Current", "resources": [resource("pods", "Pod", "Namespaced", &["status"])]},
+        {"version": "v1", "freshness": "Current", "resources": [
+            resource("pods", "Pod", "Namespaced", &["status"]), resource("namespaces", "Namespace", "Cluster", &[])]},
     ]}]})
 }
 
@@ -115,6 +118,7 @@ fn legacy() -> Documents {
             list(json!([
                 {"name": "pods", "namespaced": true, "kind": "Pod", "verbs": ["get", "list", "watch"]},
                 {"name": "pods/status", "namespaced": true, "kind": "Pod", "verbs": ["get"]},
+                {"name": "namespaces", "namespaced": false, "kind": "Namespace", "verbs": ["get", "list", "watch"]},
             ])),
         ),
         (
@@ -150,6 +154,14 @@ fn legacy() -> Documents {
     ])
 }
 
+/// The discovery of `apps/v1beta1` after a kind was added.
+fn more_of_v1beta1() -> Value {
+    let mut list = legacy().get("/apis/apps/v1beta1");
+    let added = json!({"name": "new", "namespaced": false, "kind": "New", "verbs": ["get", "list", "watch"]});
+    list["resources"].as_array_mut().unwrap().push(added);
+    list
+}
+
 async fn discover(documents: &Documents) -> Discovery {
     let refresher = documents.refresher();
     refresher.refresh().await.unwrap();
@@ -162,7 +174,7 @@ async fn both_forms_of_discovery_tell_the_same() {
         discover(&Documents::of([("/api", aggregated_core()), ("/apis", aggregated_groups("Current"))])).await;
     let per_group = discover(&legacy()).await;
     assert_eq!(aggregated.resources(), per_group.resources());
-    assert_eq!(aggregated.resources().iter().count(), 5);
+    assert_eq!(aggregated.resources().iter().count(), 6);
     assert!(aggregated.resources().broken().is_empty());
 }
 
@@ -184,7 +196,7 @@ async fn resources_are_found_by_name_and_kinds_by_group() {
     assert_eq!(resources.resource_of("apps/v1beta1", "Deployment").unwrap().version, "v1beta1");
     assert_eq!(resources.resource_of("v1", "Pod"), Some(&PODS));
     let preferred: Vec<_> = resources.preferred().map(|served| served.resource.to_string()).collect();
-    assert_eq!(preferred, ["pods", "deployments.apps", "old.apps", "nodes.metrics.k8s.io"]);
+    assert_eq!(preferred, ["pods", "namespaces", "deployments.apps", "old.apps", "nodes.metrics.k8s.io"]);
 }
 
 #[tokio::test]
@@ -237,21 +249,26 @@ async fn a_change_is_seen_within_thirty_seconds_and_told_once() {
 
     tokio::time::sleep(REFRESH_EVERY * 3).await;
     assert!(!changes.has_changed().unwrap(), "nothing is new");
+    documents.set("/apis/apps/v1beta1", more_of_v1beta1());
+    tokio::time::timeout(REFRESH_EVERY + SECOND, changes.changed()).await.unwrap().unwrap();
+    assert!(discovery.resource_of_kind("apps", "New").is_some());
     documents.set("/apis/apps/v1beta1", json!(404));
-    tokio::time::timeout(REFRESH_EVERY * 2, changes.changed()).await.unwrap().unwrap();
+    tokio::time::timeout(REFRESH_EVERY * 2 + SECOND, changes.changed()).await.unwrap().unwrap();
     assert_eq!(discovery.resource_of_kind("apps", "Old"), None);
+    tokio::time::sleep(REFRESH_EVERY * 3).await;
+    assert!(!changes.has_changed().unwrap(), "nothing is new");
 
     cancel.cancel();
     tasks.join_next().await.unwrap().unwrap();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn snapshots_are_compared_by_what_is_served() {
     let documents = legacy();
     let refresher = documents.refresher();
     refresher.refresh().await.unwrap();
     let discovery = refresher.discovery();
-    let mut changes = discovery.changes();
+    let changes = discovery.changes();
     // The group fails, then with another message, then recovers: it serves the same throughout.
     for answer in [json!(503), json!(500), legacy().get("/apis/metrics.k8s.io/v1beta1")] {
         documents.set("/apis/metrics.k8s.io/v1beta1", answer.clone());
@@ -261,7 +278,78 @@ async fn snapshots_are_compared_by_what_is_served() {
     }
     documents.set("/apis/metrics.k8s.io/v1beta1", json!({"kind": "APIResourceList", "resources": []}));
     refresher.refresh().await.unwrap();
-    assert!(changes.changed().await.is_ok() && !discovery.is_available(&NODE_METRICS));
+    assert!(!changes.has_changed().unwrap() && discovery.is_available(&NODE_METRICS));
+    tokio::time::sleep(10 * SECOND).await;
+    refresher.refresh().await.unwrap();
+    assert!(changes.has_changed().unwrap() && !discovery.is_available(&NODE_METRICS));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_leaves_when_two_snapshots_in_a_row_lack_it() {
+    let lacking = |documents: &Documents, path: &str, answer: Value| {
+        let before = documents.get(path);
+        documents.set(path, answer);
+        before
+    };
+    let aggregated = || Documents::of([("/api", aggregated_core()), ("/apis", aggregated_groups("Current"))]);
+    let empty = json!({"kind": "APIGroupDiscoveryList", "items": []});
+    let rows = [
+        ("an empty list of groups", legacy(), "/apis", json!({"kind": "APIGroupList", "groups": []})),
+        ("an empty list in the new format", aggregated(), "/apis", empty.clone()),
+        ("a 404 of one group", legacy(), "/apis/apps/v1", json!(404)),
+    ];
+    for (name, documents, path, answer) in rows {
+        let refresher = documents.refresher();
+        refresher.refresh().await.unwrap();
+        let discovery = refresher.discovery();
+        let before = discovery.resources();
+        let mut changes = discovery.changes();
+        // Servers that answer in turn.
+        for _ in 0..5 {
+            let complete = lacking(&documents, path, answer.clone());
+            refresher.refresh().await.unwrap();
+            let resources = discovery.resources();
+            assert!(resources.is_available(&DEPLOYMENTS) && resources.is_departing(&DEPLOYMENTS), "{name}");
+            assert!(resources.serves_the_same_as(&before) && !resources.is_departing(&PODS), "{name}");
+            tokio::time::sleep(REFRESH_EVERY).await;
+            documents.set(path, complete);
+            refresher.refresh().await.unwrap();
+            assert!(!discovery.resources().is_departing(&DEPLOYMENTS), "{name}");
+            tokio::time::sleep(REFRESH_EVERY).await;
+        }
+        assert!(!changes.has_changed().unwrap(), "{name}");
+        // It is gone, and decisions that ask afresh do so more often.
+        documents.set(path, answer);
+        for _ in 0..4 {
+            assert!(discovery.fresh().await.unwrap().is_available(&DEPLOYMENTS), "{name}");
+            tokio::time::sleep(3 * SECOND).await;
+        }
+        assert!(!discovery.fresh().await.unwrap().is_available(&DEPLOYMENTS), "{name}");
+        assert!(discovery.is_available(&PODS) && changes.changed().await.is_ok(), "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn discovery_without_namespaces_is_no_snapshot() {
+    let documents = legacy();
+    let refresher = documents.refresher();
+    refresher.refresh().await.unwrap();
+    let before = refresher.discovery().resources();
+    for (path, answer) in [
+        ("/api", json!({"kind": "APIVersions", "versions": []})),
+        ("/api/v1", json!({"kind": "APIResourceList", "resources": []})),
+        ("/api/v1", json!(404)),
+    ] {
+        let complete = documents.get(path);
+        documents.set(path, answer);
+        for _ in 0..3 {
+            tokio::time::sleep(REFRESH_EVERY).await;
+            let error = refresher.refresh().await.unwrap_err();
+            assert_eq!(error.to_string(), "cannot read what the API server serves");
+            assert_eq!(refresher.discovery().resources(), before);
+        }
+        documents.set(path, complete);
+    }
 }
 
 #[tokio::test]
@@ -270,9 +358,9 @@ async fn a_decision_that_needs_it_asks_afresh() {
     let refresher = documents.refresher();
     refresher.refresh().await.unwrap();
     let discovery = refresher.discovery();
-    documents.set("/apis/apps/v1beta1", json!(404));
-    assert!(discovery.resource_of_kind("apps", "Old").is_some(), "the snapshot is old");
-    assert_eq!(discovery.fresh().await.unwrap().resource_of_kind("apps", "Old"), None);
+    documents.set("/apis/apps/v1beta1", more_of_v1beta1());
+    assert_eq!(discovery.resource_of_kind("apps", "New"), None, "the snapshot is old");
+    assert!(discovery.fresh().await.unwrap().resource_of_kind("apps", "New").is_some());
     documents.set("/apis", json!(500));
     assert_eq!(discovery.fresh().await.unwrap_err().to_string(), "cannot get /apis");
 }

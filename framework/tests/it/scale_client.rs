@@ -31,7 +31,9 @@ fn document(path: &str) -> Option<Value> {
     };
     let scalable = || scaled("websites", "Website", "autoscaling", "v1", "Scale");
     Some(match path {
-        "/api" => json!({ "kind": "APIGroupDiscoveryList", "items": [] }),
+        "/api" => json!({ "kind": "APIGroupDiscoveryList", "items": [
+            { "versions": [group("v1", json!([resource("namespaces", "Namespace", json!([]))]))] },
+        ] }),
         "/apis" => json!({ "kind": "APIGroupDiscoveryList", "items": [
             { "metadata": { "name": "example.com" }, "versions": [
                 group("v2", json!([scalable()])),

@@ -14,65 +14,60 @@ use super::{KEPT, LONGEST, TooLong};
 pub struct Lines {
     partial: Vec<u8>,
     longest: usize,
+    /// Whether the rest of a line that is too long is being skipped.
+    is_skipping: bool,
 }
 
 impl Lines {
     /// A splitter of lines of at most `longest` bytes.
     #[must_use]
     pub const fn new(longest: usize) -> Self {
-        Self { partial: Vec::new(), longest }
+        Self { partial: Vec::new(), longest, is_skipping: false }
     }
 
     /// Calls `each` with each line that ends in `chunk`, without its end of line, until `each` breaks.
     ///
-    /// Empty lines are skipped. The part after the last end of line is kept for the next chunk, and lost after a break.
-    ///
-    /// # Errors
-    /// [`TooLong`] when a line is longer than the limit; the rest of the body cannot be read.
+    /// Empty lines are skipped. For a line that is longer than the limit `each` is called once with [`TooLong`], and the
+    /// line is skipped. The part after the last end of line is kept for the next chunk, and lost after a break.
     pub fn feed<B>(
         &mut self,
         chunk: &[u8],
-        mut each: impl FnMut(&[u8]) -> ControlFlow<B>,
-    ) -> Result<ControlFlow<B>, TooLong> {
+        mut each: impl FnMut(Result<&[u8], TooLong>) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
         let mut rest = chunk;
         while let Some(end) = memchr(b'\n', rest) {
             let (head, tail) = (&rest[..end], &rest[end + 1..]);
             rest = tail;
-            let flow = if self.partial.is_empty() {
-                self.check(head.len())?;
-                hand_out(head, &mut each)
+            if self.is_skipping {
+                self.is_skipping = false;
+            } else if self.partial.len() + head.len() > self.longest {
+                self.clear();
+                each(Err(TooLong { longest: self.longest }))?;
+            } else if self.partial.is_empty() {
+                hand_out(head, &mut each)?;
             } else {
-                self.keep(head)?;
+                self.partial.extend_from_slice(head);
                 let flow = hand_out(&self.partial, &mut each);
                 self.clear();
-                flow
-            };
-            if flow.is_break() {
-                return Ok(flow);
+                flow?;
             }
         }
-        self.keep(rest)?;
-        Ok(ControlFlow::Continue(()))
+        if self.is_skipping {
+            return ControlFlow::Continue(());
+        }
+        if self.partial.len() + rest.len() > self.longest {
+            self.clear();
+            self.is_skipping = true;
+            return each(Err(TooLong { longest: self.longest }));
+        }
+        self.partial.extend_from_slice(rest);
+        ControlFlow::Continue(())
     }
 
     /// Drops an incomplete line.
-    pub fn clear(&mut self) {
+    fn clear(&mut self) {
         self.partial.clear();
         self.partial.shrink_to(KEPT);
-    }
-
-    fn keep(&mut self, part: &[u8]) -> Result<(), TooLong> {
-        self.check(self.partial.len() + part.len())?;
-        self.partial.extend_from_slice(part);
-        Ok(())
-    }
-
-    fn check(&mut self, length: usize) -> Result<(), TooLong> {
-        if length > self.longest {
-            self.clear();
-            return Err(TooLong { longest: self.longest });
-        }
-        Ok(())
     }
 }
 
@@ -82,9 +77,9 @@ impl Default for Lines {
     }
 }
 
-fn hand_out<B>(line: &[u8], each: &mut impl FnMut(&[u8]) -> ControlFlow<B>) -> ControlFlow<B> {
+fn hand_out<B>(line: &[u8], each: &mut impl FnMut(Result<&[u8], TooLong>) -> ControlFlow<B>) -> ControlFlow<B> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
-    if line.is_empty() { ControlFlow::Continue(()) } else { each(line) }
+    if line.is_empty() { ControlFlow::Continue(()) } else { each(Ok(line)) }
 }
 
 #[cfg(test)]
@@ -95,12 +90,13 @@ mod tests {
 
     fn collect(lines: &mut Lines, chunk: &[u8]) -> Vec<String> {
         let mut found = Vec::new();
-        let flow: ControlFlow<()> = lines
-            .feed(chunk, |line| {
-                found.push(String::from_utf8(line.to_vec()).unwrap());
-                ControlFlow::Continue(())
-            })
-            .unwrap();
+        let flow: ControlFlow<()> = lines.feed(chunk, |line| {
+            found.push(match line {
+                Ok(line) => String::from_utf8(line.to_vec()).unwrap(),
+                Err(TooLong { longest }) => format!("longer than {longest}"),
+            });
+            ControlFlow::Continue(())
+        });
         assert!(flow.is_continue());
         found
     }
@@ -110,11 +106,11 @@ mod tests {
         let chunk = b"one\ntwo\n".to_vec();
         let within = chunk.as_ptr_range();
         let mut lines = Lines::default();
-        let flow: Result<ControlFlow<()>, TooLong> = lines.feed(&chunk, |line| {
-            assert!(within.contains(&line.as_ptr()), "the line was copied");
+        let flow: ControlFlow<()> = lines.feed(&chunk, |line| {
+            assert!(within.contains(&line.unwrap().as_ptr()), "the line was copied");
             ControlFlow::Continue(())
         });
-        assert!(flow.is_ok());
+        assert!(flow.is_continue());
     }
 
     #[test]
@@ -125,7 +121,7 @@ mod tests {
     #[test]
     fn a_break_drops_the_rest_of_the_chunk() {
         let mut lines = Lines::default();
-        let flow = lines.feed(b"stop\nlost\npart", |line| ControlFlow::Break(line.len())).unwrap();
+        let flow = lines.feed(b"stop\nlost\npart", |line| ControlFlow::Break(line.unwrap().len()));
         assert_eq!(flow, ControlFlow::Break(4));
         assert_eq!(collect(&mut lines, b"next\n"), ["next"]);
     }
@@ -140,12 +136,12 @@ mod tests {
     }
 
     #[test]
-    fn refuses_a_line_that_is_too_long_whole_or_in_parts() {
-        let each = |_line: &[u8]| ControlFlow::<()>::Continue(());
-        assert_eq!(Lines::new(3).feed(b"four\n", each), Err(TooLong { longest: 3 }));
-        let mut lines = Lines::new(3);
-        assert!(lines.feed(b"fo", each).is_ok());
-        assert_eq!(lines.feed(b"ur", each), Err(TooLong { longest: 3 }));
+    fn a_line_that_is_too_long_is_reported_once_and_skipped() {
+        for body in [["four\nabc\n", "def\n"], ["fo", "ur\nabc\ndef\n"], ["four and", " more\nabc\ndef\n"]] {
+            let mut lines = Lines::new(3);
+            let found: Vec<String> = body.iter().flat_map(|chunk| collect(&mut lines, chunk.as_bytes())).collect();
+            assert_eq!(found, ["longer than 3", "abc", "def"], "{body:?}");
+        }
     }
 
     proptest! {

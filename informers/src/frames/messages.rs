@@ -16,88 +16,94 @@ pub struct Messages {
     /// Length and content, as far as they were received.
     partial: Vec<u8>,
     longest: usize,
+    /// Number of bytes that remain of a message that is too long.
+    skipped: usize,
 }
 
-/// A message, and what follows it.
-type Cut<'a> = (&'a [u8], &'a [u8]);
-
+/// The number of bytes before each message.
 const HEAD: usize = size_of::<u32>();
 
 impl Messages {
     /// A splitter of messages of at most `longest` bytes.
     #[must_use]
     pub const fn new(longest: usize) -> Self {
-        Self { partial: Vec::new(), longest }
+        Self { partial: Vec::new(), longest, skipped: 0 }
     }
 
     /// Calls `each` with each message that ends in `chunk`, until `each` breaks.
     ///
-    /// The part after the last message is kept for the next chunk, and lost after a break.
-    ///
-    /// # Errors
-    /// [`TooLong`] when a message is longer than the limit; the rest of the body cannot be read.
+    /// For a message that is longer than the limit `each` is called once with [`TooLong`], and its bytes are skipped. The
+    /// part after the last message is kept for the next chunk, and lost after a break.
     pub fn feed<B>(
         &mut self,
         chunk: &[u8],
-        mut each: impl FnMut(&[u8]) -> ControlFlow<B>,
-    ) -> Result<ControlFlow<B>, TooLong> {
+        mut each: impl FnMut(Result<&[u8], TooLong>) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
         let mut rest = chunk;
         while !rest.is_empty() {
-            let whole = if self.partial.is_empty() { self.whole(rest)? } else { None };
-            let flow = if let Some((message, tail)) = whole {
-                rest = tail;
-                each(message)
-            } else {
-                let (part, tail) = rest.split_at(self.missing()?.min(rest.len()));
+            if self.skipped > 0 {
+                let skipped = self.skipped.min(rest.len());
+                self.skipped -= skipped;
+                rest = &rest[skipped..];
+                continue;
+            }
+            let begun = self.partial.len();
+            if begun < HEAD && (begun > 0 || rest.len() < HEAD) {
+                let (part, tail) = rest.split_at((HEAD - begun).min(rest.len()));
                 self.partial.extend_from_slice(part);
                 rest = tail;
-                // A length that is now complete says how much more is missing.
-                if self.missing()? > 0 {
+                if self.partial.len() < HEAD {
                     continue;
                 }
-                let flow = each(&self.partial[HEAD..]);
+            }
+            let length = length_of(if self.partial.is_empty() { rest } else { &self.partial });
+            let flow = if length > self.longest {
+                if self.partial.is_empty() {
+                    rest = &rest[HEAD..];
+                }
+                self.partial.clear();
+                self.skipped = length;
+                each(Err(TooLong { longest: self.longest }))
+            } else if self.partial.is_empty() {
+                if let Some((message, tail)) = rest[HEAD..].split_at_checked(length) {
+                    rest = tail;
+                    each(Ok(message))
+                } else {
+                    self.partial.extend_from_slice(rest);
+                    rest = &[];
+                    continue;
+                }
+            } else {
+                let missing = HEAD + length - self.partial.len();
+                let (part, tail) = rest.split_at(missing.min(rest.len()));
+                self.partial.extend_from_slice(part);
+                rest = tail;
+                if part.len() < missing {
+                    continue;
+                }
+                let flow = each(Ok(&self.partial[HEAD..]));
                 self.clear();
                 flow
             };
             if flow.is_break() {
                 self.clear();
-                return Ok(flow);
+                return flow;
             }
         }
-        Ok(ControlFlow::Continue(()))
+        ControlFlow::Continue(())
     }
 
     /// Drops an incomplete message.
-    pub fn clear(&mut self) {
+    fn clear(&mut self) {
         self.partial.clear();
         self.partial.shrink_to(KEPT);
     }
+}
 
-    /// The message at the beginning of `bytes`, if it is all there, and what follows it.
-    fn whole<'a>(&mut self, bytes: &'a [u8]) -> Result<Option<Cut<'a>>, TooLong> {
-        let Some((head, tail)) = bytes.split_first_chunk() else { return Ok(None) };
-        Ok(tail.split_at_checked(self.length(*head)?))
-    }
-
-    /// Number of bytes that are missing of the message that has begun, or of its length.
-    fn missing(&mut self) -> Result<usize, TooLong> {
-        match self.partial.split_first_chunk() {
-            Some((head, content)) => {
-                let (head, come) = (*head, content.len());
-                Ok(self.length(head)?.saturating_sub(come))
-            }
-            None => Ok(HEAD - self.partial.len()),
-        }
-    }
-
-    fn length(&mut self, head: [u8; HEAD]) -> Result<usize, TooLong> {
-        let length = usize::try_from(u32::from_be_bytes(head)).unwrap_or(usize::MAX);
-        if length > self.longest {
-            self.clear();
-            return Err(TooLong { longest: self.longest });
-        }
-        Ok(length)
-    }
+/// The length of the message at the beginning of `bytes`, which hold it.
+fn length_of(bytes: &[u8]) -> usize {
+    let head = bytes.first_chunk().expect("the length must have been received");
+    usize::try_from(u32::from_be_bytes(*head)).unwrap_or(usize::MAX)
 }
 
 impl Default for Messages {
@@ -116,15 +122,17 @@ mod tests {
         [&u32::try_from(message.len()).unwrap().to_be_bytes(), message].concat()
     }
 
-    fn collect(messages: &mut Messages, chunk: &[u8]) -> Result<Vec<Vec<u8>>, TooLong> {
+    fn collect(messages: &mut Messages, chunk: &[u8]) -> Vec<Result<Vec<u8>, TooLong>> {
         let mut found = Vec::new();
         let flow = messages.feed(chunk, |message| {
-            found.push(message.to_vec());
+            found.push(message.map(<[u8]>::to_vec));
             ControlFlow::<()>::Continue(())
-        })?;
+        });
         assert!(flow.is_continue());
-        Ok(found)
+        found
     }
+
+    const LIMIT: usize = 12;
 
     proptest! {
         #[test]
@@ -133,12 +141,16 @@ mod tests {
             size in 1_usize..30,
         ) {
             let bytes: Vec<u8> = sent.iter().flat_map(|message| framed(message)).collect();
-            let mut messages = Messages::default();
+            let mut messages = Messages::new(LIMIT);
             let mut found = Vec::new();
             for chunk in bytes.chunks(size) {
-                found.extend(collect(&mut messages, chunk).unwrap());
+                found.extend(collect(&mut messages, chunk));
             }
-            prop_assert_eq!(found, sent);
+            let expected: Vec<_> = sent
+                .into_iter()
+                .map(|message| if message.len() > LIMIT { Err(TooLong { longest: LIMIT }) } else { Ok(message) })
+                .collect();
+            prop_assert_eq!(found, expected);
             prop_assert!(messages.partial.is_empty());
         }
     }
@@ -147,30 +159,30 @@ mod tests {
     fn hands_out_a_message_where_it_lies() {
         let chunk = [framed(b"one"), framed(b"two")].concat();
         let within = chunk.as_ptr_range();
-        let flow: Result<ControlFlow<()>, TooLong> = Messages::default().feed(&chunk, |message| {
-            assert!(within.contains(&message.as_ptr()), "the message was copied");
-            ControlFlow::Continue(())
+        let flow: ControlFlow<()> = Messages::default().feed(&chunk, |message| {
+            assert!(within.contains(&message.unwrap().as_ptr()), "the message was copied");
+            ControlFlow::<()>::Continue(())
         });
-        assert!(flow.is_ok());
+        assert!(flow.is_continue());
     }
 
     #[test]
     fn a_break_drops_the_rest_of_the_chunk() {
         let mut messages = Messages::default();
         let chunk = [framed(b"stop"), framed(b"lost"), vec![0, 0]].concat();
-        let flow = messages.feed(&chunk, |message| ControlFlow::Break(message.len())).unwrap();
+        let flow = messages.feed(&chunk, |message| ControlFlow::Break(message.unwrap().len()));
         assert_eq!(flow, ControlFlow::Break(4));
-        assert_eq!(collect(&mut messages, &framed(b"next")).unwrap(), [b"next"]);
+        assert_eq!(collect(&mut messages, &framed(b"next")), [Ok(b"next".to_vec())]);
     }
 
     #[test]
-    fn what_is_too_long_is_refused_before_it_comes() {
+    fn a_message_that_is_too_long_is_reported_before_it_comes_and_skipped() {
         let mut messages = Messages::new(4);
-        assert_eq!(collect(&mut messages, &framed(b"four")).unwrap(), [b"four"]);
-        assert_eq!(collect(&mut messages, &[0, 0, 0, 5]), Err(TooLong { longest: 4 }));
-        assert_eq!(collect(&mut messages, &[0, 0]), Ok(vec![]));
-        assert_eq!(collect(&mut messages, &[1, 0]), Err(TooLong { longest: 4 }));
-        assert_eq!(collect(&mut messages, &framed(b"next")).unwrap(), [b"next"]);
+        assert_eq!(collect(&mut messages, &framed(b"four")), [Ok(b"four".to_vec())]);
+        assert_eq!(collect(&mut messages, &[0, 0]), []);
+        assert_eq!(collect(&mut messages, &[1, 0]), [Err(TooLong { longest: 4 })]);
+        assert_eq!(collect(&mut messages, &[7; 255]), []);
+        assert_eq!(collect(&mut messages, &[&[7][..], &framed(b"next")].concat()), [Ok(b"next".to_vec())]);
     }
 
     #[test]
@@ -178,8 +190,8 @@ mod tests {
         let mut messages = Messages::default();
         let large = framed(&vec![7; 8 * KEPT]);
         let (head, tail) = large.split_at(large.len() / 2);
-        assert!(collect(&mut messages, head).unwrap().is_empty());
-        assert_eq!(collect(&mut messages, tail).unwrap().len(), 1);
+        assert!(collect(&mut messages, head).is_empty());
+        assert_eq!(collect(&mut messages, tail).len(), 1);
         assert!(messages.partial.capacity() <= KEPT);
     }
 }

@@ -37,6 +37,8 @@ pub(crate) enum Frame<'a> {
     Line(&'a [u8]),
     /// A message.
     Message(&'a [u8]),
+    /// An event whose bytes are skipped.
+    TooLong(TooLong),
 }
 
 impl Frames {
@@ -50,10 +52,12 @@ impl Frames {
         &mut self,
         chunk: &[u8],
         mut each: impl FnMut(Frame<'_>) -> ControlFlow<B>,
-    ) -> Result<ControlFlow<B>, TooLong> {
+    ) -> ControlFlow<B> {
         match self {
-            Self::Lines(lines) => lines.feed(chunk, |line| each(Frame::Line(line))),
-            Self::Messages(messages) => messages.feed(chunk, |message| each(Frame::Message(message))),
+            Self::Lines(lines) => lines.feed(chunk, |line| each(line.map_or_else(Frame::TooLong, Frame::Line))),
+            Self::Messages(messages) => {
+                messages.feed(chunk, |message| each(message.map_or_else(Frame::TooLong, Frame::Message)))
+            }
         }
     }
 }

@@ -19,6 +19,8 @@ pub enum ListWatchRequest {
     Page {
         /// The `continue` token of the previous page.
         continue_token: Option<String>,
+        /// The greatest number of objects on the page.
+        limit: u32,
     },
     /// A watch for changes after a version.
     Watch {
@@ -33,7 +35,7 @@ impl ListWatchRequest {
     /// Returns `true` if it begins a new list.
     #[must_use]
     pub const fn begins_a_list(&self) -> bool {
-        matches!(self, Self::StreamingList { .. } | Self::Page { continue_token: None })
+        matches!(self, Self::StreamingList { .. } | Self::Page { continue_token: None, .. })
     }
 }
 
@@ -58,6 +60,8 @@ pub enum Input {
     Data,
     /// An object was received, with its version if that can be decoded.
     Object(Option<ResourceVersion>),
+    /// An event was received that is too long or malformed: of its object nothing is known.
+    UnreadableEvent,
     /// A bookmark was received.
     Bookmark {
         /// The version up to which all changes have been sent.
@@ -72,6 +76,8 @@ pub enum Input {
         /// Token of the next page, if this is not the last page.
         continue_token: Option<String>,
     },
+    /// A page of a list is longer than [`Protocol::LONGEST_PAGE`], and its rest is not read.
+    PageTooLarge,
     /// The server ended the body.
     Ended,
     /// The exchange failed with this cause.
@@ -87,6 +93,8 @@ pub enum Failure {
     Unsupported,
     /// The server refused for another reason, or the response cannot be read.
     Refused,
+    /// Authentication, authorization or a missing route refused the request before the server looked at its version.
+    Denied,
     /// The server is overloaded and asks to retry later.
     Busy {
         /// For how long, if it said so.
@@ -132,4 +140,7 @@ pub enum Trouble {
     /// A streaming list ended, or fell silent, before its end was marked.
     #[error("its initial events were never marked as complete")]
     Unfinished,
+    /// A page with a single object is too large.
+    #[error("a page of one object is longer than {} bytes", Protocol::LONGEST_PAGE)]
+    TooLarge,
 }

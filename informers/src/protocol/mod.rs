@@ -17,6 +17,8 @@
 //! has already passed, so no input has two effects.
 
 mod inputs_and_effects;
+mod page_request;
+mod streaming;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +30,8 @@ use crate::backoff::Backoff;
 use crate::jitter::{jittered, up_to};
 
 pub use inputs_and_effects::{Effect, Failure, Input, ListWatchRequest, Trouble};
+use page_request::PageRequest;
+use streaming::Streaming;
 
 /// The state machine of the list and watch of one resource.
 #[derive(Debug)]
@@ -35,11 +39,8 @@ pub struct Protocol {
     state: State,
     /// The version at which a watch resumes; without it, all objects are listed again.
     version: Option<ResourceVersion>,
-    /// Whether to use streaming lists; cleared when the server does not support them.
-    streaming: bool,
-    /// Whether the server ended the last streaming list before it was complete.
-    cut_short: bool,
-    /// Number of watches in a row that were refused or stayed silent: the version may be the reason.
+    streaming: Streaming,
+    /// Number of watches in a row that failed or stayed silent, and whose version may be the reason.
     doubts: u32,
     backoff: Backoff,
     /// The last time that the version or a token had expired.
@@ -58,18 +59,22 @@ struct Expiry {
 
 #[derive(Debug)]
 enum State {
-    Waiting { until: Duration, continue_token: Option<String> },
+    Waiting { until: Duration, page: PageRequest },
     Exchanging(Exchange),
 }
 
 #[derive(Debug)]
 struct Exchange {
     kind: ExchangeKind,
+    /// The page that is requested, if it is a page.
+    page: PageRequest,
     requested_at: Duration,
     has_response: bool,
     last_data_at: Duration,
     /// Whether an object or a bookmark was received.
     has_events: bool,
+    /// Whether an event was received that cannot be read.
+    has_unreadable_events: bool,
     /// Since when the exchange is a watch that the server has accepted.
     watching_since: Option<Duration>,
 }
@@ -82,8 +87,10 @@ enum ExchangeKind {
 }
 
 impl Protocol {
-    /// Number of objects on a page of a list.
+    /// Number of objects on a page of a list, unless the page is larger than [`LONGEST_PAGE`](Self::LONGEST_PAGE).
     pub const PAGE_SIZE: u32 = 500;
+    /// Number of bytes of a page that are read. A larger page is requested again with a quarter of its objects.
+    pub const LONGEST_PAGE: usize = 32 << 20;
     /// Time within which a response must begin: a list may take a kube-apiserver a minute (`--request-timeout`).
     pub const ANSWERED_WITHIN: Duration = Duration::from_secs(65);
     /// Time after which a body without data is closed: a kube-apiserver sends a bookmark every minute.
@@ -92,9 +99,10 @@ impl Protocol {
     pub const SHORT: Duration = Duration::from_secs(1);
     /// The least `timeoutSeconds` of a watch, which is drawn in [this, twice this).
     pub const LEAST_TIMEOUT: Duration = Duration::from_mins(5);
-    /// Number of refused or silent watches in a row after which all objects are listed again.
+    /// Number of failed or silent watches in a row after which all objects are listed again.
     ///
-    /// A server restored from a backup does not know the version, and may stay silent until it reaches the version.
+    /// A server restored from a backup does not know the version, and may stay silent until it reaches the version. A
+    /// watch that authentication, authorization or a missing route refuses says nothing about the version.
     pub const DOUBTS: u32 = 4;
 
     /// The delay after the first failure, before jitter.
@@ -113,10 +121,9 @@ impl Protocol {
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self {
-            state: State::Waiting { until: Duration::ZERO, continue_token: None },
+            state: State::Waiting { until: Duration::ZERO, page: PageRequest::FIRST },
             version: None,
-            streaming: true,
-            cut_short: false,
+            streaming: Streaming::default(),
             doubts: 0,
             backoff: Backoff::new(Self::BACKOFF_INITIAL, Self::BACKOFF_MAX, Duration::MAX),
             last_expiry: None,
@@ -173,17 +180,36 @@ impl Protocol {
                     Effect::Apply
                 }
             },
+            Input::UnreadableEvent => {
+                exchange.has_unreadable_events = true;
+                match exchange.kind {
+                    ExchangeKind::StreamingList | ExchangeKind::Page => Effect::Stage,
+                    ExchangeKind::Watch => Effect::Apply,
+                }
+            }
             Input::Bookmark { version, ends_initial_events } => self.bookmark(version, ends_initial_events, now),
             Input::Page { version: _, continue_token: Some(token) } => {
-                self.state = State::Waiting { until: now, continue_token: Some(token) };
+                let page = exchange.page.next(token);
+                self.state = State::Waiting { until: now, page };
                 Effect::Nothing
             }
             Input::Page { version, continue_token: None } => {
-                self.state = State::Waiting { until: now, continue_token: None };
+                self.wait_until(now);
+                self.streaming.pages_completed(now);
                 self.version = Some(version.clone());
                 self.doubts = 0;
                 Effect::Commit(version)
             }
+            Input::PageTooLarge => match exchange.page.clone().smaller() {
+                Some(page) => {
+                    self.state = State::Waiting { until: now, page };
+                    Effect::Nothing
+                }
+                None => {
+                    self.streaming.pages_failed();
+                    self.back_off(now, None, Some(Trouble::TooLarge))
+                }
+            },
             Input::Ended => self.ended(now),
             Input::Failed(failure) => self.failed(failure, now),
         }
@@ -200,6 +226,7 @@ impl Protocol {
     pub fn connection_restored(&mut self, now: Duration) -> Effect {
         self.is_connected = true;
         self.backoff.reset();
+        self.streaming.forget();
         let resumed_at = now + up_to(Self::RESUMED_WITHIN, &mut self.rng);
         match &mut self.state {
             State::Waiting { until, .. } => {
@@ -208,7 +235,7 @@ impl Protocol {
             }
             // The response to a request from before the outage may never come.
             State::Exchanging(exchange) if !exchange.has_response => {
-                self.state = State::Waiting { until: resumed_at, continue_token: None };
+                self.wait_until(resumed_at);
                 Effect::Close(None)
             }
             // A watch that survived an outage behind the API server continues.
@@ -225,34 +252,42 @@ impl Protocol {
             | Input::ResponseStarted
             | Input::Data
             | Input::Object(_)
+            | Input::UnreadableEvent
             | Input::Bookmark { .. }
             | Input::Page { .. }
+            | Input::PageTooLarge
             | Input::Ended => Effect::Nothing,
         }
     }
 
     fn next_request(&mut self, now: Duration) -> Effect {
-        let continue_token = match &mut self.state {
-            State::Waiting { continue_token, .. } => continue_token.take(),
-            State::Exchanging(_) => None,
+        let page = match &self.state {
+            State::Waiting { page, .. } => page.clone(),
+            State::Exchanging(_) => PageRequest::FIRST,
         };
         let (kind, request) = match &self.version {
             Some(from) => {
                 let timeout = jittered(Self::LEAST_TIMEOUT, &mut self.rng);
                 (ExchangeKind::Watch, ListWatchRequest::Watch { from: from.clone(), timeout })
             }
-            None if self.streaming => {
+            // A list that has begun by page goes on by page.
+            None if page == PageRequest::FIRST && self.streaming.is_next(now) => {
                 let timeout = jittered(Self::LEAST_TIMEOUT, &mut self.rng);
                 (ExchangeKind::StreamingList, ListWatchRequest::StreamingList { timeout })
             }
-            None => (ExchangeKind::Page, ListWatchRequest::Page { continue_token }),
+            None => {
+                let PageRequest { continue_token, limit } = page.clone();
+                (ExchangeKind::Page, ListWatchRequest::Page { continue_token, limit })
+            }
         };
         self.state = State::Exchanging(Exchange {
             kind,
+            page,
             requested_at: now,
             has_response: false,
             last_data_at: now,
             has_events: false,
+            has_unreadable_events: false,
             watching_since: None,
         });
         Effect::Open(request)
@@ -265,7 +300,7 @@ impl Protocol {
                 exchange.kind = ExchangeKind::Watch;
                 exchange.watching_since = Some(now);
                 exchange.has_events = true;
-                self.cut_short = false;
+                self.streaming.completed();
                 self.doubts = 0;
                 self.version = Some(version.clone());
                 Effect::Commit(version)
@@ -286,11 +321,18 @@ impl Protocol {
             return self.back_off(now, None, Some(Trouble::NoAnswer));
         }
         match exchange.kind {
-            ExchangeKind::StreamingList => self.unfinished(now),
-            ExchangeKind::Page => self.back_off(now, None, Some(Trouble::Silent)),
+            // A server that ignores `sendInitialEvents` never ends the initial events.
+            ExchangeKind::StreamingList => {
+                self.streaming.unsupported(now);
+                self.back_off(now, None, Some(Trouble::Unfinished))
+            }
+            ExchangeKind::Page => {
+                self.streaming.pages_failed();
+                self.back_off(now, None, Some(Trouble::Silent))
+            }
             ExchangeKind::Watch => {
                 self.doubt();
-                self.state = State::Waiting { until: now, continue_token: None };
+                self.wait_until(now);
                 Effect::Close(Some(Trouble::Silent))
             }
         }
@@ -327,17 +369,22 @@ impl Protocol {
         self.end_backoff_if_it_lasted(now);
         match self.lasting_exchange(now) {
             Some(ExchangeKind::Watch) => {
-                self.state = State::Waiting { until: now, continue_token: None };
+                self.wait_until(now);
                 Effect::Close(None)
             }
             // A server that shuts down ends its streams. A server that ends them twice does not support streaming
             // lists.
-            Some(ExchangeKind::StreamingList) if !self.cut_short => {
-                self.cut_short = true;
+            Some(ExchangeKind::StreamingList) => {
+                self.streaming.failed();
                 self.back_off(now, None, Some(Trouble::Unfinished))
             }
-            Some(ExchangeKind::StreamingList) => self.unfinished(now),
-            Some(ExchangeKind::Page) | None => self.back_off(now, None, Some(Trouble::Short)),
+            Some(ExchangeKind::Page) | None => {
+                // What the server sent is no watch.
+                if matches!(&self.state, State::Exchanging(exchange) if exchange.has_unreadable_events) {
+                    self.doubt();
+                }
+                self.back_off(now, None, Some(Trouble::Short))
+            }
         }
     }
 
@@ -347,6 +394,7 @@ impl Protocol {
             State::Exchanging(exchange) => Some(exchange.kind),
             State::Waiting { .. } => None,
         };
+        self.learn_about_streaming(failure, now);
         match failure {
             Failure::Expired => self.expired(now),
             Failure::Panicked => {
@@ -354,8 +402,7 @@ impl Protocol {
                 self.back_off(now, None, None)
             }
             Failure::Unsupported if kind == Some(ExchangeKind::StreamingList) => {
-                self.streaming = false;
-                self.state = State::Waiting { until: now, continue_token: None };
+                self.wait_until(now);
                 Effect::Close(None)
             }
             Failure::Unsupported | Failure::Refused => {
@@ -365,10 +412,30 @@ impl Protocol {
             Failure::Busy { retry_after } => self.back_off(now, retry_after, None),
             // A watch that has lasted was not refused: its connection broke.
             Failure::Broken if self.lasting_exchange(now) == Some(ExchangeKind::Watch) => {
-                self.state = State::Waiting { until: now, continue_token: None };
+                self.wait_until(now);
                 Effect::Close(None)
             }
-            Failure::Broken => self.back_off(now, None, None),
+            Failure::Broken | Failure::Denied => self.back_off(now, None, None),
+        }
+    }
+
+    /// Records how a list failed.
+    fn learn_about_streaming(&mut self, failure: Failure, now: Duration) {
+        let State::Exchanging(Exchange { kind, has_response, .. }) = self.state else { return };
+        match (kind, failure) {
+            (ExchangeKind::StreamingList, Failure::Unsupported) => self.streaming.unsupported(now),
+            (ExchangeKind::StreamingList, Failure::Refused | Failure::Panicked) => self.streaming.failed(),
+            // A proxy may end long responses.
+            (ExchangeKind::StreamingList, Failure::Broken) if has_response => self.streaming.failed(),
+            (ExchangeKind::Page, Failure::Unsupported | Failure::Refused | Failure::Panicked | Failure::Broken) => {
+                self.streaming.pages_failed();
+            }
+            (ExchangeKind::StreamingList, Failure::Broken)
+            | (
+                ExchangeKind::StreamingList | ExchangeKind::Page,
+                Failure::Expired | Failure::Busy { .. } | Failure::Denied,
+            )
+            | (ExchangeKind::Watch, _) => {}
         }
     }
 
@@ -383,7 +450,7 @@ impl Protocol {
         if is_repeated {
             return self.back_off(now, None, None);
         }
-        self.state = State::Waiting { until: now, continue_token: None };
+        self.wait_until(now);
         Effect::Close(None)
     }
 
@@ -398,12 +465,6 @@ impl Protocol {
         }
     }
 
-    /// Stops using streaming lists: a server that ignores `sendInitialEvents` never ends the initial events.
-    fn unfinished(&mut self, now: Duration) -> Effect {
-        self.streaming = false;
-        self.back_off(now, None, Some(Trouble::Unfinished))
-    }
-
     fn doubt(&mut self) {
         self.doubts += 1;
         if self.doubts >= Self::DOUBTS {
@@ -415,7 +476,12 @@ impl Protocol {
     fn back_off(&mut self, now: Duration, at_least: Option<Duration>, trouble: Option<Trouble>) -> Effect {
         let delay = jittered(self.backoff.next_delay(), &mut self.rng);
         let wait = delay.max(at_least.unwrap_or_default());
-        self.state = State::Waiting { until: now + wait, continue_token: None };
+        self.wait_until(now + wait);
         Effect::Close(trouble)
+    }
+
+    /// Waits for the next request, which begins a new list if it is a list.
+    fn wait_until(&mut self, until: Duration) {
+        self.state = State::Waiting { until, page: PageRequest::FIRST };
     }
 }

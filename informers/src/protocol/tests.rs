@@ -95,6 +95,14 @@ fn second_page() -> Protocol {
     protocol
 }
 
+/// Two streaming lists have failed, and the first page is asked for.
+fn paging_after_failures() -> Protocol {
+    let mut protocol = asking();
+    fail_repeatedly(&mut protocol, 2, seconds(0));
+    drop(protocol.step(Input::ResponseStarted, protocol.deadline()));
+    protocol
+}
+
 /// One refusal more, and the version is no longer trusted.
 fn doubting() -> Protocol {
     let mut protocol = watching();
@@ -121,8 +129,8 @@ const FIRST: Duration = Protocol::BACKOFF_INITIAL;
 fn words(ask: &ListWatchRequest) -> String {
     match ask {
         ListWatchRequest::StreamingList { .. } => "streaming list".to_owned(),
-        ListWatchRequest::Page { continue_token: None } => "list".to_owned(),
-        ListWatchRequest::Page { continue_token: Some(token) } => format!("list from {token}"),
+        ListWatchRequest::Page { continue_token: None, .. } => "list".to_owned(),
+        ListWatchRequest::Page { continue_token: Some(token), .. } => format!("list from {token}"),
         ListWatchRequest::Watch { from, .. } => format!("watch from {from}"),
     }
 }
@@ -171,7 +179,7 @@ const fn given_up(trouble: Trouble) -> Effect {
 #[test]
 fn a_streaming_list() {
     use Effect::{Apply, Commit, Nothing, Stage};
-    use Input::{Data, Deadline, Ended, Failed, Object, ResponseStarted};
+    use Input::{Data, Deadline, Ended, Failed, Object, ResponseStarted, UnreadableEvent};
     let object = || Object(Some(version(9)));
     check(vec![
         ("is accepted", asking, 0, ResponseStarted, Nothing, Next::Open),
@@ -179,6 +187,7 @@ fn a_streaming_list() {
         ("cannot be sent", asking, 0, Failed(Failure::Broken), CLOSED, Next::After(FIRST, "streaming list")),
         ("is refused for good", asking, 0, Failed(Failure::Unsupported), CLOSED, Next::AtOnce("list")),
         ("is refused for now", asking, 0, Failed(Failure::Refused), CLOSED, Next::After(FIRST, "streaming list")),
+        ("is denied", asking, 0, Failed(Failure::Denied), CLOSED, Next::After(FIRST, "streaming list")),
         ("comes at a bad time", asking, 0, busy(None), CLOSED, Next::After(FIRST, "streaming list")),
         (
             "retries when the server asks it to",
@@ -190,6 +199,7 @@ fn a_streaming_list() {
         ),
         ("brings bytes", streaming, 1, Data, Nothing, Next::Open),
         ("brings an object", streaming, 1, object(), Stage, Next::Open),
+        ("brings an unreadable event", streaming, 1, UnreadableEvent, Stage, Next::Open),
         ("brings a bookmark before its end", streaming, 1, bookmark(7, false), Nothing, Next::Open),
         ("is complete", streaming, 1, bookmark(7, true), Commit(version(7)), Next::Open),
         ("goes on as a watch", watching, 1, object(), Apply, Next::Open),
@@ -197,6 +207,8 @@ fn a_streaming_list() {
         ("expires", streaming, 9, Failed(Failure::Expired), CLOSED, Next::AtOnce("streaming list")),
         ("panics", streaming, 9, Failed(Failure::Panicked), CLOSED, Next::After(FIRST, "streaming list")),
         ("ends unfinished", streaming, 9, Ended, given_up(Trouble::Unfinished), Next::After(FIRST, "streaming list")),
+        ("breaks off again", cut_short, 9, Failed(Failure::Broken), CLOSED, Next::After(2 * FIRST, "list")),
+        ("is refused again", cut_short, 9, Failed(Failure::Refused), CLOSED, Next::After(2 * FIRST, "list")),
         ("does so again", cut_short, 9, Ended, given_up(Trouble::Unfinished), Next::After(2 * FIRST, "list")),
         ("is complete at last", cut_short, 9, bookmark(7, true), Commit(version(7)), Next::Open),
         ("falls silent", streaming, DUE, Deadline, given_up(Trouble::Unfinished), Next::After(FIRST, "list")),
@@ -206,7 +218,7 @@ fn a_streaming_list() {
 #[test]
 fn a_paged_list() {
     use Effect::{Commit, Nothing, Stage};
-    use Input::{Data, Deadline, Failed, Object};
+    use Input::{Data, Deadline, Failed, Object, PageTooLarge};
     check(vec![
         ("brings bytes", paging, 1, Data, Nothing, Next::Open),
         ("brings an object", paging, 1, Object(None), Stage, Next::Open),
@@ -218,19 +230,56 @@ fn a_paged_list() {
         ("is refused", paging, 0, Failed(Failure::Refused), CLOSED, Next::After(FIRST, "list")),
         ("is not understood", paging, 0, Failed(Failure::Unsupported), CLOSED, Next::After(FIRST, "list")),
         ("falls silent", second_page, DUE, Deadline, given_up(Trouble::Silent), Next::After(FIRST, "list")),
+        ("begins with a page that is too large", paging, 1, PageTooLarge, Nothing, Next::AtOnce("list")),
+        ("has a page that is too large", second_page, 1, PageTooLarge, Nothing, Next::AtOnce("list from t")),
+        (
+            "fails as the streaming lists did",
+            paging_after_failures,
+            9,
+            Failed(Failure::Refused),
+            CLOSED,
+            Next::After(4 * FIRST, "streaming list"),
+        ),
     ]);
+}
+
+#[test]
+fn a_page_that_is_too_large_is_requested_with_fewer_objects_down_to_one() {
+    let mut protocol = second_page();
+    let mut limits = Vec::new();
+    for _ in 0..4 {
+        assert_eq!(protocol.step(Input::PageTooLarge, seconds(0)), Effect::Nothing);
+        let effect = protocol.step(Input::Deadline, seconds(0));
+        let Effect::Open(ListWatchRequest::Page { continue_token: Some(token), limit }) = effect else {
+            panic!("must request the same page, not {effect:?}")
+        };
+        limits.push((token, limit));
+        drop(protocol.step(Input::ResponseStarted, seconds(0)));
+    }
+    let t = || "t".to_owned();
+    assert_eq!(limits, [(t(), 125), (t(), 31), (t(), 7), (t(), 1)]);
+    // The following pages are as small, and the next list begins with large pages.
+    assert_eq!(protocol.step(page(5, Some("u")), seconds(0)), Effect::Nothing);
+    let effect = protocol.step(Input::Deadline, seconds(0));
+    let next = ListWatchRequest::Page { continue_token: Some("u".to_owned()), limit: 1 };
+    assert_eq!(effect, Effect::Open(next));
+    drop(protocol.step(Input::ResponseStarted, seconds(0)));
+    assert_eq!(protocol.step(Input::PageTooLarge, seconds(0)), given_up(Trouble::TooLarge));
+    let effect = protocol.step(Input::Deadline, protocol.deadline());
+    assert_eq!(effect, Effect::Open(ListWatchRequest::Page { continue_token: None, limit: Protocol::PAGE_SIZE }));
 }
 
 #[test]
 fn a_watch() {
     use Effect::{Advance, Apply, Nothing};
-    use Input::{Data, Deadline, Ended, Failed, Object, ResponseStarted};
+    use Input::{Data, Deadline, Ended, Failed, Object, ResponseStarted, UnreadableEvent};
     let object = || Object(Some(version(9)));
     check(vec![
         ("is accepted", asking_to_watch, 0, ResponseStarted, Nothing, Next::Open),
         ("brings bytes", watching, 1, Data, Nothing, Next::Open),
         ("brings an object", watching_again, 1, object(), Apply, Next::Open),
         ("brings an unreadable object", watching_again, 1, Object(None), Apply, Next::Open),
+        ("brings an event that cannot be read", watching_again, 1, UnreadableEvent, Apply, Next::Open),
         ("brings a bookmark", watching_again, 1, bookmark(9, false), Advance(version(9)), Next::Open),
         ("brings a late end of initial events", watching_again, 1, bookmark(9, true), Advance(version(9)), Next::Open),
         ("is closed", watching_again, 1, Ended, CLOSED, Next::AtOnce("watch from 7")),
@@ -248,6 +297,7 @@ fn a_watch() {
             Next::After(FIRST, "watch from 7"),
         ),
         ("is refused", asking_to_watch, 0, Failed(Failure::Refused), CLOSED, Next::After(FIRST, "watch from 7")),
+        ("is denied", asking_to_watch, 0, Failed(Failure::Denied), CLOSED, Next::After(FIRST, "watch from 7")),
         ("carries an error", watching, 9, Failed(Failure::Refused), CLOSED, Next::After(FIRST, "watch from 7")),
         ("comes at a bad time", watching, 9, busy(None), CLOSED, Next::After(FIRST, "watch from 7")),
         ("expires", watching, 9, Failed(Failure::Expired), CLOSED, Next::AtOnce("streaming list")),
@@ -275,6 +325,35 @@ fn a_version_that_is_refused_again_and_again_is_given_up() {
 }
 
 #[test]
+fn a_version_outlives_any_number_of_denials() {
+    let mut protocol = doubting();
+    for _ in 0..20 {
+        let now = protocol.deadline();
+        assert_eq!(protocol.step(Input::Failed(Failure::Denied), now), CLOSED);
+        let now = protocol.deadline();
+        drop(protocol.step(Input::Deadline, now));
+    }
+    let now = protocol.deadline();
+    assert!(!protocol.must_list());
+    drop(protocol.step(Input::ResponseStarted, now));
+    assert_eq!(protocol.step(bookmark(8, false), now), Effect::Advance(version(8)));
+}
+
+#[test]
+fn watches_that_bring_nothing_readable_and_end_at_once_lead_to_a_list() {
+    let (mut protocol, mut now) = (asking_to_watch(), seconds(0));
+    for _ in 0..Protocol::DOUBTS {
+        assert!(!protocol.must_list());
+        drop(protocol.step(Input::ResponseStarted, now));
+        assert_eq!(protocol.step(Input::UnreadableEvent, now), Effect::Apply);
+        assert_eq!(protocol.step(Input::Ended, now), given_up(Trouble::Short));
+        now = protocol.deadline();
+        drop(protocol.step(Input::Deadline, now));
+    }
+    assert!(protocol.must_list());
+}
+
+#[test]
 fn a_version_that_was_heard_of_meanwhile_is_trusted_again() {
     let mut protocol = doubting();
     let now = protocol.deadline();
@@ -297,14 +376,41 @@ fn watches_that_stay_silent_end_in_a_list() {
     assert!(protocol.must_list());
 }
 
+/// A list by page is complete at the time zero, because streaming lists are not supported, and its watch is open.
+fn listed_by_page(mut protocol: Protocol) -> Protocol {
+    let now = protocol.deadline();
+    drop(protocol.step(page(5, None), now));
+    drop(protocol.step(Input::Deadline, now));
+    drop(protocol.step(Input::ResponseStarted, now));
+    protocol
+}
+
 #[test]
-fn the_refusal_of_streaming_lists_is_remembered() {
-    let mut protocol = paging();
-    drop(protocol.step(page(5, None), seconds(0)));
-    drop(protocol.step(Input::Deadline, seconds(0)));
-    drop(protocol.step(Input::ResponseStarted, seconds(0)));
-    assert_eq!(protocol.step(Input::Failed(Failure::Expired), seconds(9)), CLOSED);
-    assert_next("after a paged list expired", protocol, seconds(9), &Next::AtOnce("list"));
+fn the_refusal_of_streaming_lists_is_remembered_for_an_hour() {
+    for (name, start) in [("refused", paging as fn() -> Protocol), ("failed twice", paging_after_failures)] {
+        for (at, question) in [(3_000, "list"), (4_000, "streaming list")] {
+            let mut protocol = listed_by_page(start());
+            assert_eq!(protocol.step(Input::Failed(Failure::Expired), seconds(at)), CLOSED);
+            assert_next(name, protocol, seconds(at), &Next::AtOnce(question));
+        }
+    }
+}
+
+#[test]
+fn the_refusal_of_streaming_lists_is_forgotten_after_an_outage() {
+    let mut protocol = lost(listed_by_page(paging()));
+    assert_eq!(protocol.connection_restored(seconds(9)), Effect::Nothing);
+    assert_eq!(protocol.step(Input::Failed(Failure::Expired), seconds(10)), CLOSED);
+    assert_next("after an outage", protocol, seconds(10), &Next::AtOnce("streaming list"));
+}
+
+#[test]
+fn a_list_that_has_begun_by_page_goes_on_by_page() {
+    let mut protocol = second_page();
+    let now = seconds(4_000);
+    drop(protocol.step(Input::Data, now));
+    assert_eq!(protocol.step(page(5, Some("u")), now), Effect::Nothing);
+    assert_next("an hour later", protocol, now, &Next::AtOnce("list from u"));
 }
 
 /// Fails as often as given, each time as soon as the back-off is over, and returns the time of the last failure.
@@ -404,7 +510,7 @@ fn nothing_is_requested_while_the_connection_is_lost() {
 fn after_an_outage_the_next_request_comes_soon_and_without_a_back_off() {
     for (name, start, question) in [
         ("a list", asking as fn() -> Protocol, "streaming list"),
-        ("a page", second_page, "list"),
+        ("a page", second_page, "streaming list"),
         ("a watch", asking_to_watch, "watch from 7"),
     ] {
         let mut protocol = start();
@@ -466,6 +572,8 @@ fn any_input() -> impl Strategy<Value = Input> {
         3 => Just(Input::Deadline),
         3 => Just(Input::ResponseStarted),
         1 => Just(Input::Data),
+        1 => Just(Input::UnreadableEvent),
+        1 => Just(Input::PageTooLarge),
         1 => number.clone().prop_map(|number| Input::Object(Some(version(number)))),
         1 => (number.clone(), any::<bool>()).prop_map(|(number, ends)| bookmark(number, ends)),
         1 => (number, any::<bool>()).prop_map(|(number, more)| page(number, more.then_some("t"))),
@@ -474,6 +582,7 @@ fn any_input() -> impl Strategy<Value = Input> {
             Just(Failure::Expired),
             Just(Failure::Unsupported),
             Just(Failure::Refused),
+            Just(Failure::Denied),
             Just(Failure::Broken),
             Just(Failure::Panicked),
             Just(Failure::Busy { retry_after: None }),

@@ -79,7 +79,11 @@ impl LiveReader<'_> {
                 // The response names no object: the resource may not be served any more, or not yet again.
                 self.discovery.fresh().await.map_err(LookupError::Request)?;
                 let resource = self.resource(identity)?;
-                if self.is_broken(&resource) { Err(LookupError::Request(error)) } else { Ok(Live::Absent { resource }) }
+                if self.is_doubtful(&resource) {
+                    Err(LookupError::Request(error))
+                } else {
+                    Ok(Live::Absent { resource })
+                }
             }
             Err(error) => Err(LookupError::Request(error)),
         }
@@ -94,8 +98,11 @@ impl LiveReader<'_> {
         })
     }
 
-    /// Returns true if discovery of the group of a resource fails, so that it only shows what was served before.
-    fn is_broken(&self, resource: &Resource) -> bool {
-        self.discovery.resources().broken().contains_key(&format!("{}/{}", resource.group, resource.version))
+    /// Returns true if discovery only shows that a resource was served before: its group fails, or the last snapshot
+    /// lacks the resource.
+    fn is_doubtful(&self, resource: &Resource) -> bool {
+        let resources = self.discovery.resources();
+        resources.is_departing(resource)
+            || resources.broken().contains_key(&format!("{}/{}", resource.group, resource.version))
     }
 }

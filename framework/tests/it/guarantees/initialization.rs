@@ -1,10 +1,14 @@
 //! The time at which controllers are initialized, and the effect of a controller that cannot be initialized on others.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use http::{Request, Response};
 use kcm_api::PartialObjectMeta;
 use kcm_framework::{ControllerContext, ControllerState, INIT_PATIENCE, LoopState, Loops};
 use kcm_informers::{HandlerOptions, ListOptions};
+use kcm_sandbox_apiserver::Sandbox;
+use kube::client::Body;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -145,6 +149,54 @@ async fn a_controller_stops_while_a_resource_that_it_reads_is_not_served() {
     tokio::time::sleep(seconds(31)).await;
     assert_eq!(names(&log), ["runs", "drained", "sees p", "runs"]);
     assert_eq!(manager.state("b-controller"), ControllerState::Running);
+    assert_eq!((sandbox.open_watches(&SETS), sandbox.open_watches(&PARTS)), (1, 1));
+}
+
+/// A client that gets these bodies instead of the sandbox's discovery, by path.
+fn client_with_discovery(sandbox: &Sandbox, bodies: &Arc<Mutex<BTreeMap<&'static str, &'static str>>>) -> kube::Client {
+    let (inner, bodies) = (sandbox.client(), Arc::clone(bodies));
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (inner, body) = (inner.clone(), bodies.lock().get(request.uri().path()).copied());
+        async move {
+            match body {
+                Some(body) => Ok(Response::new(Body::from(body.as_bytes().to_vec()))),
+                None => inner.send(request).await,
+            }
+        }
+    });
+    kube::Client::new(service, "default")
+}
+
+#[tokio::test(start_paused = true)]
+async fn discovery_that_lacks_resources_for_a_moment_stops_no_controller() {
+    const EMPTY: &str = r#"{"kind":"APIGroupDiscoveryList","items":[]}"#;
+    const NO_GROUPS: &str = r#"{"kind":"APIGroupList","groups":[]}"#;
+    let sandbox = sandbox();
+    let (bodies, log) = (Arc::default(), Log::default());
+    let known = Arc::clone(&log);
+    let manager = Setup::on(&sandbox)
+        .client(client_with_discovery(&sandbox, &bodies))
+        .controller(descriptor("a-controller"), move |context| {
+            let log = Arc::clone(&log);
+            async move {
+                let is_served = context.discovery().is_available(&SETS);
+                Ok(if is_served { parts_controller(&context, &log, true) } else { Loops::none("no sets") })
+            }
+        })
+        .start();
+    tokio::time::sleep(seconds(1)).await;
+    // One snapshot lacks all groups, or is empty as a whole; the next is complete.
+    for body in [("/apis", EMPTY), ("/apis", NO_GROUPS), ("/api", EMPTY), ("/apis", EMPTY)] {
+        bodies.lock().extend([body]);
+        tokio::time::sleep(seconds(30)).await;
+        bodies.lock().clear();
+        tokio::time::sleep(seconds(30)).await;
+    }
+    // Discovery of the core group is empty for long.
+    bodies.lock().extend([("/api", EMPTY), ("/apis", EMPTY)]);
+    tokio::time::sleep(seconds(300)).await;
+    assert_eq!(names(&known), ["runs"]);
+    assert_eq!(manager.state("a-controller"), ControllerState::Running);
     assert_eq!((sandbox.open_watches(&SETS), sandbox.open_watches(&PARTS)), (1, 1));
 }
 

@@ -81,11 +81,19 @@ async fn a_server_that_has_only_json_is_read_as_well() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_is_no_event_is_logged_and_listed_again() {
+async fn a_message_that_is_no_event_is_counted_and_holds_up_no_other() {
     let (mut peer, _factory, informer) = pods();
     let stream = peer.asked_for("streaming list").await.accept_protobuf();
+    // No message of protobuf, a type that is unknown, and one byte more than 32 MiB.
     stream.send_bytes(&[0, 0, 0, 2, 0xff, 0xff]);
-    let _again = peer.asked_for("streaming list").await;
-    let error = informer.status().last_error.unwrap();
-    assert!(error.contains("cannot be read") && error.contains("breaks off"), "{error}");
+    stream.send_bytes(&[&[0, 0, 0, 15, 10, 6][..], b"FUTURE", &[18, 5, 10, 3], b"{ }"].concat());
+    stream.send_bytes(&[2, 0, 0, 1]);
+    stream.send_bytes(&vec![0; (32 << 20) + 1]);
+    stream.send_bytes(WATCHED);
+    informer.wait_synced().await;
+    yield_to_informer().await;
+    assert_eq!(names(&informer), ["default/one"]);
+    assert_eq!((informer.status().undecodable, informer.status().last_error), (2, None));
+    let reason = informer.status().reason.unwrap();
+    assert!(reason.starts_with("2 objects cannot be decoded"), "{reason}");
 }

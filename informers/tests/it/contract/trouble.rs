@@ -19,6 +19,74 @@ async fn a_server_without_streaming_lists_is_listed_by_page() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_streaming_list_that_fails_twice_is_tried_by_page() {
+    let (mut peer, _factory, informer) = widgets();
+    peer.asked_for("streaming list").await.accept().error(500, "InternalError", "cannot encode");
+    peer.asked_for("streaming list").await.accept().break_off();
+    peer.asked_for("list").await.page(5, "", &[widget("x", 1)]);
+    informer.wait_synced().await;
+    assert_eq!(contents(&informer), "x@1");
+    peer.asked_for("watch from 5").await.refuse(410, "Expired", "too old");
+    let _page = peer.asked_for("list").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_that_is_too_large_is_requested_with_fewer_objects() {
+    let (mut peer, _factory, informer) = widgets();
+    peer.asked_for("streaming list").await.refuse(422, "Invalid", "sendInitialEvents: Forbidden");
+    peer.asked_for("list").await.page(5, "next", &[widget("x", 1)]);
+    let asked = peer.asked_for("list from next").await;
+    assert_eq!(asked.query("limit").as_deref(), Some("500"));
+    let page = asked.accept();
+    let mebibyte = vec![b' '; 1 << 20];
+    for _ in 0..33 {
+        assert!(page.is_open(), "32 MB are read");
+        page.send_bytes(&mebibyte);
+        yield_to_informer().await;
+    }
+    assert!(!page.is_open(), "no more than 32 MB are held");
+    let asked = peer.asked_for("list from next").await;
+    assert_eq!(asked.query("limit").as_deref(), Some("125"));
+    asked.page(5, "", &[widget("y", 2)]);
+    informer.wait_synced().await;
+    assert_eq!(contents(&informer), "x@1 y@2", "what was listed before is kept");
+    assert_eq!(informer.status().last_error, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_of_an_unknown_type_is_ignored() {
+    let (mut peer, _factory, informer) = widgets();
+    let stream = peer.asked_for("streaming list").await.accept();
+    stream.event("ADDED", &widget("x", 1));
+    stream.event("FUTURE", &widget("z", 2));
+    stream.event("ADDED", &widget("y", 3));
+    stream.end_of_initial_events(5);
+    informer.wait_synced().await;
+    stream.event("FUTURE", &widget("x", 6));
+    // A bookmark without a version.
+    stream.event("BOOKMARK", "{}");
+    stream.event("MODIFIED", &widget("y", 7));
+    informer.wait_for_resource_version(&7.into()).await;
+    assert_eq!((contents(&informer).as_str(), informer.status().undecodable), ("x@1 y@7", 0));
+    assert_eq!((informer.status().last_error, informer.status().lists), (None, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_denied_keeps_its_version() {
+    let (mut peer, _factory, informer) = widgets();
+    let stream = peer.serves(5, &[widget("x", 1)]).await;
+    informer.wait_synced().await;
+    stream.end();
+    for code in [401, 403, 404].into_iter().cycle().take(12) {
+        peer.asked_for("watch from 5").await.refuse(code, "", "for now");
+    }
+    let stream = peer.asked_for("watch from 5").await.accept();
+    stream.event("MODIFIED", &widget("x", 6));
+    informer.wait_for_resource_version(&6.into()).await;
+    assert_eq!(informer.status().lists, 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_page_that_has_expired_restarts_the_list() {
     let (mut peer, _factory, informer) = widgets();
     peer.asked_for("streaming list").await.refuse(400, "BadRequest", "unknown parameter");
@@ -87,10 +155,12 @@ async fn a_request_without_a_response_is_repeated() {
 async fn failures_are_retried_at_growing_intervals() {
     let (mut peer, _factory, _informer) = widgets();
     let mut waits = Vec::new();
-    for _ in 0..4 {
-        peer.asked_for("streaming list").await.refuse(500, "InternalError", "broken");
+    // Pages are tried in between, in case that only streaming lists fail.
+    let questions = ["streaming list", "streaming list", "list", "streaming list", "streaming list", "list"];
+    for questions in questions.iter().cycle().take(8).collect::<Vec<_>>().chunks(2) {
+        peer.asked_for(questions[0]).await.refuse(500, "InternalError", "broken");
         let before = Instant::now();
-        let asked = peer.asked().await;
+        let asked = peer.asked_for(questions[1]).await;
         waits.push(before.elapsed());
         asked.refuse(500, "InternalError", "broken");
     }

@@ -41,7 +41,7 @@ async fn leaves_the_cache_as_if_deleted_and_comes_back_as_if_added() {
     let _hook = informer.cache().on_progress(Box::new(move |progress| {
         let known = usize::from(cache.undecodable(&key("x")).is_some());
         assert!(known + cache.len() == 1 || progress.ended.is_some(), "it is in one of both");
-        notes.note(format!("{:?} {}", progress.ended, progress.undecodable_changed));
+        notes.note(format!("{:?} {}", progress.ended, !progress.undecodable_changed.is_empty()));
     }));
     let stream = peer.serves(5, &[widget("x", 1)]).await;
     informer.wait_synced().await;
@@ -142,4 +142,48 @@ async fn holds_up_no_other_object() {
     informer.wait_for_resource_version(&(2 * OBJECTS).into()).await;
     assert_eq!((informer.len(), notified.take().len()), (4_999, 4_999));
     assert_eq!(informer.undecodable_objects().len(), 1);
+}
+
+/// An event of 33 MiB, a line that is no event, and an event without an object.
+fn send_unreadable_events(stream: &Stream) {
+    stream.send(r#"{"type":"ADDED","object":{"metadata":{"name":"long"},"data":""#);
+    let mebibyte = vec![b'x'; 1 << 20];
+    for _ in 0..33 {
+        stream.send_bytes(&mebibyte);
+    }
+    stream.send("\"}}\n<html>\n{\"type\":\"ADDED\"}\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_is_too_long_or_malformed_holds_up_no_other() {
+    let (mut peer, _factory, informer) = widgets();
+    let stream = peer.asked_for("streaming list").await.accept();
+    stream.event("ADDED", &widget("x", 1));
+    send_unreadable_events(&stream);
+    stream.event("ADDED", &widget("y", 2));
+    stream.end_of_initial_events(5);
+    informer.wait_synced().await;
+    assert_eq!((contents(&informer).as_str(), informer.status().undecodable), ("x@1 y@2", 3));
+    send_unreadable_events(&stream);
+    stream.event("MODIFIED", &widget("x", 6));
+    informer.wait_for_resource_version(&6.into()).await;
+    assert_eq!((contents(&informer).as_str(), informer.status().undecodable), ("x@6 y@2", 6));
+    assert_eq!((informer.status().last_error, informer.status().lists), (None, 1));
+    assert!(informer.status().reason.unwrap().starts_with("6 objects cannot be decoded"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_number_of_errors_of_objects_without_a_name_are_kept_in_bounds() {
+    let (mut peer, _factory, informer) = widgets();
+    let stream = peer.serves(5, &[]).await;
+    informer.wait_synced().await;
+    for number in 0..1_000 {
+        stream.event("ADDED", &format!(r#"{{"metadata":"{number}{}"}}"#, "x".repeat(10_000)));
+    }
+    stream.bookmark(6);
+    informer.wait_for_resource_version(&6.into()).await;
+    let status = informer.status();
+    assert_eq!(status.undecodable, 1_000);
+    let reason = status.reason.unwrap();
+    assert!(reason.starts_with("1000 objects cannot be decoded, the first: ") && reason.len() < 400, "{reason}");
 }
