@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::Uri;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::dns::GaiResolver;
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
@@ -57,12 +58,14 @@ pub(super) fn connector(
     proxy: Option<Arc<Proxy>>,
     timeout: Duration,
 ) -> Connector {
+    let timeout = timeout.min(CONNECT_TIMEOUT);
+    let tcp = tcp(GaiResolver::new(), timeout);
     let route = match proxy {
         None => {
-            let direct = tcp().map_response(|socket| Route::Http(ReadAhead::new(socket)));
+            let direct = tcp.map_response(|socket| Route::Http(ReadAhead::new(socket)));
             BoxCloneSyncService::new(direct.map_err(|error| RouteError::Tcp(error.into())))
         }
-        Some(proxy) => through(proxy, tls.clone()),
+        Some(proxy) => through(proxy, tls.clone(), tcp),
     };
     let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
     let https = match server_name {
@@ -71,7 +74,6 @@ pub(super) fn connector(
     };
     let https = https.enable_all_versions().wrap_connector(route);
     // The time-out of `HttpConnector` would end with TCP; a server that accepts and then says nothing counts too.
-    let timeout = timeout.min(CONNECT_TIMEOUT);
     BoxCloneSyncService::new(tower::service_fn(move |uri| {
         let connecting = https.clone().oneshot(uri);
         async move {
@@ -87,12 +89,12 @@ pub(super) fn connector(
 ///
 /// # Upstream
 /// Go uses one TLS configuration for both as well.
-fn through(proxy: Arc<Proxy>, tls: ClientConfig) -> Router {
+fn through(proxy: Arc<Proxy>, tls: ClientConfig, tcp: HttpConnector) -> Router {
     let to_proxy = HttpsConnectorBuilder::new()
         .with_tls_config(tls)
         .https_or_http()
         .enable_http1()
-        .wrap_connector(tcp().map_response(ReadAhead::new));
+        .wrap_connector(tcp.map_response(ReadAhead::new));
     BoxCloneSyncService::new(tower::service_fn(move |destination: Uri| {
         let (proxy, to_proxy) = (Arc::clone(&proxy), to_proxy.clone());
         async move {
@@ -104,9 +106,12 @@ fn through(proxy: Arc<Proxy>, tls: ClientConfig) -> Router {
     }))
 }
 
-fn tcp() -> HttpConnector {
-    let mut tcp = HttpConnector::new();
+/// Connects to the addresses of a name, one after another. Each address has its share of `timeout`, so that one that does
+/// not respond leaves time for the next.
+fn tcp<R>(resolver: R, timeout: Duration) -> HttpConnector<R> {
+    let mut tcp = HttpConnector::new_with_resolver(resolver);
     tcp.enforce_http(false);
+    tcp.set_connect_timeout(Some(timeout));
     tcp.set_nodelay(true);
     // HTTP/1.1 has no pings: without these a dead connection could look open for hours.
     tcp.set_keepalive(Some(PING_AFTER));
@@ -114,4 +119,39 @@ fn tcp() -> HttpConnector {
     #[cfg(target_os = "linux")]
     tcp.set_tcp_user_timeout(Some(UNACKNOWLEDGED));
     tcp
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::future::ready;
+    use std::net::SocketAddr;
+
+    use tokio::net::{TcpListener, TcpSocket};
+
+    use super::*;
+
+    /// A server whose queue is full, so that it responds to no further connection, and the connections in its queue.
+    async fn silent(address: SocketAddr) -> (TcpListener, Vec<TcpStream>) {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(address).unwrap();
+        let listener = socket.listen(1).unwrap();
+        let queued = [TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap()];
+        (listener, queued.into())
+    }
+
+    #[tokio::test]
+    async fn an_address_that_does_not_respond_leaves_time_for_the_next() {
+        let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let serving = server.local_addr().unwrap();
+        let dead = SocketAddr::from(([127, 0, 0, 2], serving.port()));
+        let _silent = silent(dead).await;
+        let resolver = tower::service_fn(move |_| ready(Ok::<_, Infallible>([dead, serving].into_iter())));
+        tokio::time::pause();
+        let connecting =
+            tcp(resolver, CONNECT_TIMEOUT).oneshot(format!("https://server:{}", serving.port()).parse().unwrap());
+        let connected = tokio::time::timeout(CONNECT_TIMEOUT, connecting).await;
+        let connected = connected.expect("the second address must be tried in time").unwrap();
+        assert_eq!(connected.inner().peer_addr().unwrap(), serving);
+    }
 }
