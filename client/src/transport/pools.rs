@@ -11,9 +11,11 @@
 use std::sync::Arc;
 
 use http::{Request, Response};
+use hyper_util::client::legacy::connect::capture_connection;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::Body;
 use parking_lot::Mutex;
+use tokio::sync::MutexGuard;
 use tokio_util::sync::CancellationToken;
 use tower::BoxError;
 
@@ -102,17 +104,37 @@ impl Http2Connection {
     async fn send(&self, request: Request<Body>) -> Result<Response<hyper::body::Incoming>, BoxError> {
         // Until ALPN has chosen HTTP/2, hyper opens a connection for each request, and drops all but one. So a single
         // request goes first, at the start and after a broken connection, and a restarted server is not overloaded.
-        if !self.streams.is_connected() {
-            let _first = tokio::time::timeout(CONNECT_TIMEOUT, self.first.lock()).await.ok();
-            if !self.streams.is_connected() {
-                return self.request(request).await;
-            }
+        if self.streams.is_connected() {
+            return self.request(request, None).await;
         }
-        self.request(request).await
+        let first = tokio::time::timeout(CONNECT_TIMEOUT, self.first.lock()).await.ok();
+        self.request(request, first.filter(|_| !self.streams.is_connected())).await
     }
 
-    async fn request(&self, request: Request<Body>) -> Result<Response<hyper::body::Incoming>, BoxError> {
-        let response = self.pool.request(FencedBody::of(request)).await;
+    /// Sends a request. All that wait for `first` go on once the request has its connection: its response may take long.
+    async fn request(
+        &self,
+        request: Request<Body>,
+        first: Option<MutexGuard<'_, ()>>,
+    ) -> Result<Response<hyper::body::Incoming>, BoxError> {
+        let mut request = FencedBody::of(request);
+        let mut connection = capture_connection(&mut request);
+        let mut responding = self.pool.request(request);
+        if first.is_some() {
+            let is_made = async { connection.wait_for_connection_metadata().await.is_some() };
+            tokio::select! {
+                biased;
+                response = &mut responding => return self.answered(response),
+                is_made = is_made => if is_made {
+                    self.streams.connected();
+                },
+            }
+        }
+        drop(first);
+        self.answered(responding.await)
+    }
+
+    fn answered<R>(&self, response: Result<R, hyper_util::client::legacy::Error>) -> Result<R, BoxError> {
         match &response {
             Ok(_) => self.streams.connected(),
             Err(error) => self.streams.failed(error),

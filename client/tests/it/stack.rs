@@ -160,6 +160,23 @@ async fn a_stream_that_is_reset_makes_nobody_wait_for_the_request_after_it() {
 }
 
 #[tokio::test]
+async fn after_a_broken_connection_a_slow_response_makes_nobody_wait() {
+    let server = Server::start().await;
+    let client = connect(&server.config).unwrap();
+    let get = |query| client.send(Request::get(format!("/api/v1/pods?{query}")).body(Body::empty()).unwrap());
+    get("first").await.unwrap();
+    api(client.clone()).create(&PODS, Some("a"), Payload::raw("{}")).await.unwrap_err();
+    let slow = get("hang");
+    tokio::pin!(slow);
+    assert!(futures::poll!(&mut slow).is_pending());
+    // Far below the ten seconds for which a request would wait for the connecting request.
+    let next = Box::pin(get("next"));
+    let answered = tokio::time::timeout(Duration::from_secs(8), futures::future::select(slow, next)).await;
+    assert!(matches!(answered, Ok(Either::Right((Ok(_), _)))));
+    assert_eq!(server.connections(), 2, "the next request waits for the connection, and opens none of its own");
+}
+
+#[tokio::test]
 async fn a_server_that_hangs_without_closing_its_connection_is_given_up_after_twenty_seconds() {
     let server = Server::start().await;
     let client = connect(&server.config).unwrap();
