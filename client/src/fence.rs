@@ -1,11 +1,12 @@
 //! The fence of writes.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use http::{Method, Request};
-use tokio::time::Instant;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
 
 /// A fence between the clients of a manager and the API server: while it is closed, no write is sent.
 ///
@@ -30,6 +31,13 @@ struct State {
     epoch: Instant,
     /// Nanoseconds after the epoch: until when writes are sent.
     until: AtomicU64,
+    /// Nanoseconds at the end of that time in which no bytes of writes are sent, and those that were sent are acknowledged.
+    reserve: AtomicU64,
+    /// Whether no further write begins, however long the fence is open.
+    has_ended: AtomicBool,
+    /// Whether the fence was ever closed or open for a limited time.
+    is_limited: AtomicBool,
+    changed: Notify,
 }
 
 const CLOSED: u64 = 0;
@@ -38,7 +46,15 @@ const OPEN: u64 = u64::MAX;
 impl Default for Fence {
     /// Returns a fence that is open.
     fn default() -> Self {
-        Self { state: Arc::new(State { epoch: Instant::now(), until: AtomicU64::new(OPEN) }) }
+        let state = State {
+            epoch: Instant::now(),
+            until: AtomicU64::new(OPEN),
+            reserve: AtomicU64::new(0),
+            has_ended: AtomicBool::new(false),
+            is_limited: AtomicBool::new(false),
+            changed: Notify::new(),
+        };
+        Self { state: Arc::new(state) }
     }
 }
 
@@ -48,25 +64,39 @@ impl Default for Fence {
 pub struct Fenced;
 
 impl Fence {
-    /// Sends no further write until [`open`](Self::open).
+    /// Sends no further write until [`open`](Self::open). Connections of writes are reset.
     pub fn close(&self) {
-        self.state.until.store(CLOSED, Ordering::SeqCst);
+        self.change(CLOSED);
     }
 
     /// Sends all writes again, without a limit.
     pub fn open(&self) {
-        self.state.until.store(OPEN, Ordering::SeqCst);
+        self.change(OPEN);
     }
 
     /// Sends writes until `time`, and none after it unless it is opened again.
     pub fn open_until(&self, time: Instant) {
-        self.state.until.store(self.nanoseconds(time), Ordering::SeqCst);
+        self.change(self.nanoseconds(time));
+    }
+
+    /// Sends no further write, even if the fence is opened again. The responses of writes that were sent may still be
+    /// awaited while the fence is open.
+    pub fn end(&self) {
+        self.state.has_ended.store(true, Ordering::SeqCst);
+        self.state.changed.notify_waiters();
+    }
+
+    /// Begins no write in the last part of the time for which the fence is [open](Self::open_until), which is `time` long.
+    ///
+    /// In that time the API server acknowledges what was sent before, or the connection is reset.
+    pub fn reserve(&self, time: Duration) {
+        self.state.reserve.store(u64::try_from(time.as_nanos()).unwrap_or(OPEN), Ordering::SeqCst);
     }
 
     /// Returns `true` if writes are held back.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.until() <= Instant::now()
+        self.state.has_ended.load(Ordering::SeqCst) || self.is_over()
     }
 
     /// Time for which writes are still sent, zero while it is closed. `None` without a limit.
@@ -82,8 +112,7 @@ impl Fence {
         if *method == Method::GET {
             return Ok(deadline);
         }
-        let until = self.until();
-        if until <= Instant::now() { Err(Fenced) } else { Ok(deadline.min(until)) }
+        if self.admits() { Ok(deadline.min(self.until())) } else { Err(Fenced) }
     }
 
     /// Marks a write, so that it passes the fence once more when its connection sends it.
@@ -91,6 +120,70 @@ impl Fence {
         if *request.method() != Method::GET {
             request.extensions_mut().insert(self.clone());
         }
+    }
+
+    /// Returns `true` if a write may begin.
+    pub(crate) fn admits(&self) -> bool {
+        !self.state.has_ended.load(Ordering::SeqCst) && self.passes()
+    }
+
+    /// Returns `true` if bytes of writes may be sent.
+    pub(crate) fn passes(&self) -> bool {
+        self.until().checked_sub(self.reserved()).is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Returns `true` if the time for which the fence was open has passed: another manager may act.
+    pub(crate) fn is_over(&self) -> bool {
+        self.until() <= Instant::now()
+    }
+
+    /// The time of [`reserve`](Self::reserve).
+    pub(crate) fn reserved(&self) -> Duration {
+        Duration::from_nanos(self.state.reserve.load(Ordering::SeqCst))
+    }
+
+    /// Returns `true` if the fence was ever closed or open for a limited time, as the fence of a lease is.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.state.is_limited.load(Ordering::SeqCst)
+    }
+
+    /// Returns `true` if both are clones of one fence.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.state, &other.state)
+    }
+
+    /// Waits until the time for which the fence is open has passed.
+    pub(crate) async fn over(self) {
+        loop {
+            // Enabled first, so that no change is missed.
+            let mut changed = std::pin::pin!(self.state.changed.notified());
+            changed.as_mut().enable();
+            if self.is_over() {
+                return;
+            }
+            // Either is a reason to look again.
+            drop(timeout_at(self.until(), changed).await);
+        }
+    }
+
+    /// Waits until bytes of writes may be sent, or never may.
+    pub(crate) async fn passable(self) {
+        loop {
+            let mut changed = std::pin::pin!(self.state.changed.notified());
+            changed.as_mut().enable();
+            if self.passes() || self.is_over() {
+                return;
+            }
+            drop(timeout_at(self.until(), changed).await);
+        }
+    }
+
+    fn change(&self, until: u64) {
+        if until != OPEN {
+            self.state.is_limited.store(true, Ordering::SeqCst);
+        }
+        self.state.until.store(until, Ordering::SeqCst);
+        self.state.changed.notify_waiters();
     }
 
     /// Time until which writes are sent.
@@ -131,5 +224,50 @@ mod tests {
         assert_eq!(fence.limit(&Method::PUT, deadline), Ok(deadline));
         fence.close();
         assert_eq!(fence.limit(&Method::DELETE, deadline), Err(Fenced));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_write_begins_in_the_reserved_time_and_one_that_was_sent_may_be_answered_in_it() {
+        let fence = Fence::default();
+        let (begun, seconds) = (Instant::now(), Duration::from_secs);
+        fence.reserve(seconds(4));
+        fence.open_until(begun + seconds(14));
+        let deadline = begun + seconds(34);
+        assert_eq!(fence.limit(&Method::POST, deadline), Ok(begun + seconds(14)));
+        tokio::time::advance(seconds(10)).await;
+        assert_eq!(fence.limit(&Method::POST, deadline), Err(Fenced));
+        assert!(!fence.passes() && !fence.is_over() && !fence.is_closed());
+        fence.open_until(begun + seconds(24));
+        assert_eq!(fence.limit(&Method::POST, deadline), Ok(begun + seconds(24)));
+        fence.clone().over().await;
+        assert_eq!(begun.elapsed(), seconds(24));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_fence_that_has_ended_stays_open_for_responses_alone() {
+        let fence = Fence::default();
+        let deadline = Instant::now() + Duration::from_secs(34);
+        fence.end();
+        fence.open_until(Instant::now() + Duration::from_secs(10));
+        assert_eq!(fence.limit(&Method::POST, deadline), Err(Fenced));
+        assert!(fence.is_closed() && fence.passes() && !fence.is_over());
+        tokio::time::advance(Duration::from_secs(10)).await;
+        assert!(fence.is_over());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_for_the_fence_ends_when_it_is_closed_or_opened() {
+        let fence = Fence::default();
+        let begun = Instant::now();
+        fence.open_until(begun + Duration::from_secs(10));
+        fence.reserve(Duration::from_secs(10));
+        let (over, passable) = (fence.clone().over(), fence.clone().passable());
+        tokio::pin!(over, passable);
+        assert!(futures::poll!(&mut over).is_pending() && futures::poll!(&mut passable).is_pending());
+        fence.open_until(begun + Duration::from_secs(20));
+        assert!(futures::poll!(&mut over).is_pending() && futures::poll!(&mut passable).is_ready());
+        fence.close();
+        assert!(futures::poll!(&mut over).is_ready());
+        assert_eq!(Instant::now(), begun);
     }
 }

@@ -34,7 +34,7 @@ impl http_body::Body for FencedBody {
     type Error = BoxError;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        if self.fence.as_ref().is_some_and(Fence::is_closed) {
+        if self.fence.as_ref().is_some_and(|fence| !fence.admits()) {
             return Poll::Ready(Some(Err(Fenced.into())));
         }
         Pin::new(&mut self.body).poll_frame(cx).map_err(Into::into)

@@ -4,6 +4,8 @@ mod authorization;
 mod client_authority;
 mod connector;
 mod fenced_body;
+mod fenced_socket;
+mod http2_connection;
 mod kubeconfig;
 mod open_stream;
 mod pools;

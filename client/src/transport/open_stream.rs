@@ -11,6 +11,8 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
+use crate::fence::Fenced;
+
 /// A handle of one open stream: clones are counted, and share the state of the connection.
 #[derive(Clone, Default)]
 pub(crate) struct OpenStream(Arc<AtomicBool>);
@@ -21,7 +23,7 @@ impl OpenStream {
         Arc::strong_count(&self.0) - 1
     }
 
-    /// Returns `true` if the last request of the connection succeeded.
+    /// Returns `true` if the connection was made and has not failed since.
     pub(crate) fn is_connected(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -30,10 +32,11 @@ impl OpenStream {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Records an error. A reset stream leaves the connection connected.
+    /// Records an error. A reset stream leaves the connection connected, and so does a write that we did not send.
     pub(crate) fn failed(&self, error: &(dyn Error + 'static)) {
         let mut causes = std::iter::successors(Some(error), |&error| error.source());
-        let is_of_stream = causes.any(|cause| cause.downcast_ref().is_some_and(h2::Error::is_reset));
+        let is_of_stream =
+            causes.any(|cause| cause.is::<Fenced>() || cause.downcast_ref().is_some_and(h2::Error::is_reset));
         if !is_of_stream {
             self.0.store(false, Ordering::Relaxed);
         }
@@ -80,5 +83,23 @@ impl Body for StreamBody {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+    use crate::client_provider::CredentialsError;
+
+    #[test]
+    fn a_write_that_the_fence_holds_back_leaves_its_connection_connected() {
+        let connection = OpenStream::default();
+        connection.connected();
+        connection.failed(&CredentialsError::new(Fenced));
+        assert!(connection.is_connected());
+        connection.failed(&io::Error::from(io::ErrorKind::ConnectionReset));
+        assert!(!connection.is_connected());
     }
 }

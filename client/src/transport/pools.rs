@@ -7,57 +7,55 @@
 //! more kinds than that, the next watch would wait for ever, and writes with it. So requests have one connection, and
 //! watches share others by [`WATCHES_PER_CONNECTION`]. A server that speaks only HTTP/1.1 gets that, from the same
 //! pools.
+//!
+//! # Why writes have a connection of their own
+//! The writes of a lease must not arrive after the lease. When its fence is over, their connection is reset; the reads
+//! of a standby go on over the other. The writes of a manager without a lease go over the connection for requests.
 
 use std::sync::Arc;
 
 use http::{Request, Response};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::Body;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tower::BoxError;
 
-use super::connector::{CONNECT_TIMEOUT, Connector, PING_AFTER, PING_TIMEOUT};
-use super::fenced_body::FencedBody;
+use super::connector::Connectors;
+use super::http2_connection::Http2Connection;
 use super::open_stream::{OpenStream, StreamBody};
+use crate::fence::Fence;
 
 /// Number of watches that share a connection: half of the default limit of kube-apiserver.
 const WATCHES_PER_CONNECTION: usize = 50;
-
-// The flow control windows. They bound memory while a large list is decoded; the window of the connection allows some
-// slow streams without blocking the others.
-const STREAM_WINDOW: u32 = 256 << 10;
-const CONNECTION_WINDOW: u32 = 4 << 20;
-
-type Pool = hyper_util::client::legacy::Client<Connector, FencedBody>;
 
 /// The connections to the API server that were made with one set of certificates.
 ///
 /// When others take their place, [`retire`](Self::retire) ends their watches, which are resumed over the others; what was
 /// requested over them is answered, and then they close.
 pub(super) struct Pools {
-    connector: Connector,
+    connectors: Connectors,
     requests: Arc<Http2Connection>,
+    /// By the fence that the writes pass.
+    writes: Mutex<Vec<(Fence, Arc<Http2Connection>)>>,
     watches: Mutex<Vec<Arc<Http2Connection>>>,
     retired: CancellationToken,
 }
 
-/// A pool that holds one HTTP/2 connection.
-struct Http2Connection {
-    pool: Pool,
-    streams: OpenStream,
-    first: tokio::sync::Mutex<()>,
-}
-
 impl Pools {
-    pub(super) fn new(connector: Connector) -> Self {
-        let requests = Arc::new(Http2Connection::new(connector.clone()));
-        Self { connector, requests, watches: Mutex::default(), retired: CancellationToken::new() }
+    pub(super) fn new(connectors: Connectors) -> Self {
+        let requests = Arc::new(Http2Connection::new(connectors.connector()));
+        let (writes, watches) = Default::default();
+        Self { connectors, requests, writes, watches, retired: CancellationToken::new() }
     }
 
     pub(super) async fn send(&self, request: Request<Body>) -> Result<Response<StreamBody>, BoxError> {
         let is_watch = is_watch(request.uri());
-        let (connection, open) = if is_watch { self.watch_connection() } else { self.request_connection() };
+        let fence = request.extensions().get::<Fence>().filter(|fence| fence.is_limited());
+        let (connection, open) = match fence {
+            _ if is_watch => self.watch_connection(),
+            Some(fence) => counted(self.write_connection(fence)),
+            None => counted(Arc::clone(&self.requests)),
+        };
         let response = connection.send(request).await?;
         let end = is_watch.then(|| self.retired.clone());
         Ok(response.map(|body| StreamBody::new(body, open, end)))
@@ -67,8 +65,15 @@ impl Pools {
         self.retired.cancel();
     }
 
-    fn request_connection(&self) -> (Arc<Http2Connection>, OpenStream) {
-        (Arc::clone(&self.requests), self.requests.streams.clone())
+    /// The connection for the writes that pass `fence`.
+    fn write_connection(&self, fence: &Fence) -> Arc<Http2Connection> {
+        let mut connections = self.writes.lock();
+        if let Some((_, connection)) = connections.iter().find(|(of, _)| of.is(fence)) {
+            return Arc::clone(connection);
+        }
+        let connection = Arc::new(Http2Connection::new(self.connectors.connector_of_writes(fence)));
+        connections.push((fence.clone(), Arc::clone(&connection)));
+        connection
     }
 
     /// The first connection with room for another watch, or a new one.
@@ -76,49 +81,18 @@ impl Pools {
         let mut connections = self.watches.lock();
         let free = connections.iter().find(|connection| connection.streams.others() < WATCHES_PER_CONNECTION).cloned();
         let connection = free.unwrap_or_else(|| {
-            let connection = Arc::new(Http2Connection::new(self.connector.clone()));
+            let connection = Arc::new(Http2Connection::new(self.connectors.connector()));
             connections.push(Arc::clone(&connection));
             connection
         });
-        let open = connection.streams.clone();
-        (connection, open)
+        counted(connection)
     }
 }
 
-impl Http2Connection {
-    fn new(connector: Connector) -> Self {
-        let mut builder = hyper_util::client::legacy::Builder::new(TokioExecutor::new());
-        builder
-            .timer(TokioTimer::new())
-            .pool_timer(TokioTimer::new())
-            .http2_initial_stream_window_size(STREAM_WINDOW)
-            .http2_initial_connection_window_size(CONNECTION_WINDOW)
-            .http2_keep_alive_interval(PING_AFTER)
-            .http2_keep_alive_timeout(PING_TIMEOUT)
-            .http2_keep_alive_while_idle(true);
-        Self { pool: builder.build(connector), streams: OpenStream::default(), first: tokio::sync::Mutex::default() }
-    }
-
-    async fn send(&self, request: Request<Body>) -> Result<Response<hyper::body::Incoming>, BoxError> {
-        // Until ALPN has chosen HTTP/2, hyper opens a connection for each request, and drops all but one. So a single
-        // request goes first, at the start and after a broken connection, and a restarted server is not overloaded.
-        if !self.streams.is_connected() {
-            let _first = tokio::time::timeout(CONNECT_TIMEOUT, self.first.lock()).await.ok();
-            if !self.streams.is_connected() {
-                return self.request(request).await;
-            }
-        }
-        self.request(request).await
-    }
-
-    async fn request(&self, request: Request<Body>) -> Result<Response<hyper::body::Incoming>, BoxError> {
-        let response = self.pool.request(FencedBody::of(request)).await;
-        match &response {
-            Ok(_) => self.streams.connected(),
-            Err(error) => self.streams.failed(error),
-        }
-        Ok(response?)
-    }
+/// A connection, and the handle of another stream of it.
+fn counted(connection: Arc<Http2Connection>) -> (Arc<Http2Connection>, OpenStream) {
+    let open = connection.streams.clone();
+    (connection, open)
 }
 
 /// Returns `true` if a request is a watch, which stays open.

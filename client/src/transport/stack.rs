@@ -29,7 +29,7 @@ use tokio::time::{sleep, timeout};
 use tower::{BoxError, ServiceBuilder};
 
 use super::authorization::{ClientCertificate, Credentials, ExecPluginMetrics};
-use super::connector::{CONNECT_TIMEOUT, connector};
+use super::connector::{CONNECT_TIMEOUT, Connectors};
 use super::open_stream::StreamBody;
 use super::pools::Pools;
 use super::proxy::Proxy;
@@ -242,7 +242,7 @@ fn connections(
     timeout: Duration,
 ) -> kube::Result<Connections> {
     let tls = files.client_config(&material)?;
-    Ok(Connections { material, pools: Pools::new(connector(tls, server_name, proxy, timeout)) })
+    Ok(Connections { material, pools: Pools::new(Connectors::new(tls, server_name, proxy, timeout)) })
 }
 
 fn proxy(url: &http::Uri) -> Result<Proxy, StackError> {

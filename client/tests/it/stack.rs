@@ -10,12 +10,16 @@ use futures::future::Either;
 use http::{Method, Request, Response};
 use http_body_util::BodyExt as _;
 use kcm_api::Resource;
-use kcm_client::{ApiClient, Cause, ClientBuilder, Limits, ListQuery, Payload, StackError, UserAgent, connect};
+use kcm_client::{
+    ApiClient, Cause, ClientBuilder, DeleteOptions, Limits, ListQuery, Payload, StackError, UserAgent, connect,
+};
 use kube::client::Body;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 
 const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
@@ -25,6 +29,8 @@ const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
 struct Server {
     config: kube::Config,
     connections: Arc<AtomicUsize>,
+    /// Notified of each request that is never answered.
+    hangs: Arc<Notify>,
     tasks: JoinSet<()>,
 }
 
@@ -53,16 +59,18 @@ impl Server {
         config.root_cert = Some(vec![ca.der().to_vec()]);
         let connections = Arc::new(AtomicUsize::new(0));
         let accepted = Arc::clone(&connections);
+        let hangs = Arc::new(Notify::new());
+        let hanging = Arc::clone(&hangs);
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             let mut serving = JoinSet::new();
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
                 accepted.fetch_add(1, Ordering::Relaxed);
-                serving.spawn(serve(acceptor.clone(), stream));
+                serving.spawn(serve(acceptor.clone(), stream, Arc::clone(&hanging)));
             }
         });
-        Self { config, connections, tasks }
+        Self { config, connections, hangs, tasks }
     }
 
     fn connections(&self) -> usize {
@@ -70,12 +78,15 @@ impl Server {
     }
 }
 
-fn api(client: kube::Client) -> ApiClient {
-    let agent = UserAgent::new("kube-controller-manager", "v1.36.3", "");
-    ClientBuilder::new(client, agent, Limits::UNLIMITED).client_for("stack")
+fn clients(client: kube::Client) -> ClientBuilder {
+    ClientBuilder::new(client, UserAgent::new("kube-controller-manager", "v1.36.3", ""), Limits::UNLIMITED)
 }
 
-async fn serve(acceptor: TlsAcceptor, stream: TcpStream) {
+fn api(client: kube::Client) -> ApiClient {
+    clients(client).client_for("stack")
+}
+
+async fn serve(acceptor: TlsAcceptor, stream: TcpStream, hangs: Arc<Notify>) {
     let stream = acceptor.accept(stream).await.unwrap();
     let mut connection = h2::server::handshake(stream).await.unwrap();
     let (mut open, mut hanging) = (Vec::new(), Vec::new());
@@ -90,6 +101,7 @@ async fn serve(acceptor: TlsAcceptor, stream: TcpStream) {
         }
         if asks_for("hang") {
             hanging.push(respond);
+            hangs.notify_one();
             continue;
         }
         let is_watch = asks_for("watch=true");
@@ -131,6 +143,40 @@ async fn requests_share_a_connection_and_so_do_fifty_watches() {
 }
 
 #[tokio::test]
+async fn the_writes_of_a_lease_have_a_connection_of_their_own_that_is_reset_with_the_fence() {
+    let server = Server::start().await;
+    let clients = clients(connect(&server.config).unwrap());
+    let api = clients.client_for("stack");
+    let hanging = ListQuery { label_selector: Some("hang".to_owned()), ..ListQuery::default() };
+    let (pods, options) = (PODS, DeleteOptions::default());
+    let list = async || api.list(&PODS, None, &ListQuery::default()).await.map(drop);
+    let delete = async || {
+        let deleting = api.delete_collection(&pods, Some("a"), &hanging, &options);
+        tokio::select! {
+            deleted = deleting => deleted.map(|()| "answered"),
+            () = server.hangs.notified() => Ok("hangs"),
+        }
+    };
+    list().await.unwrap();
+    assert_eq!(delete().await.unwrap(), "hangs");
+    assert_eq!(server.connections(), 1, "without a lease, writes share the connection of requests");
+
+    clients.fence().open_until(Instant::now() + Duration::from_hours(1));
+    let deleting = api.delete_collection(&pods, Some("a"), &hanging, &options);
+    let closing = async {
+        server.hangs.notified().await;
+        assert_eq!(server.connections(), 2);
+        clients.fence().close();
+    };
+    // Far below the time for which the response is waited for otherwise.
+    let closed = tokio::time::timeout(Duration::from_secs(8), futures::future::join(deleting, closing)).await;
+    let error = closed.expect("the connection must be reset with the fence").0.unwrap_err();
+    assert!(error.response_lost(), "{error:?}");
+    list().await.unwrap();
+    assert_eq!(server.connections(), 2, "reads of a standby go on over their connection");
+}
+
+#[tokio::test]
 async fn where_the_connection_broke_those_who_waited_for_it_share_the_next() {
     let server = Server::start().await;
     let api = api(connect(&server.config).unwrap());
@@ -157,6 +203,23 @@ async fn a_stream_that_is_reset_makes_nobody_wait_for_the_request_after_it() {
     let answered = tokio::time::timeout(Duration::from_secs(8), futures::future::select(hanging, Box::pin(next))).await;
     assert!(matches!(answered, Ok(Either::Right((Ok(_), _)))));
     assert_eq!(server.connections(), 1);
+}
+
+#[tokio::test]
+async fn after_a_broken_connection_a_slow_response_makes_nobody_wait() {
+    let server = Server::start().await;
+    let client = connect(&server.config).unwrap();
+    let get = |query| client.send(Request::get(format!("/api/v1/pods?{query}")).body(Body::empty()).unwrap());
+    get("first").await.unwrap();
+    api(client.clone()).create(&PODS, Some("a"), Payload::raw("{}")).await.unwrap_err();
+    let slow = get("hang");
+    tokio::pin!(slow);
+    assert!(futures::poll!(&mut slow).is_pending());
+    // Far below the ten seconds for which a request would wait for the connecting request.
+    let next = Box::pin(get("next"));
+    let answered = tokio::time::timeout(Duration::from_secs(8), futures::future::select(slow, next)).await;
+    assert!(matches!(answered, Ok(Either::Right((Ok(_), _)))));
+    assert_eq!(server.connections(), 2, "the next request waits for the connection, and opens none of its own");
 }
 
 #[tokio::test]

@@ -75,6 +75,19 @@ impl Timing {
     pub(crate) fn request_timeout(self) -> Duration {
         (self.renew_deadline / 2).max(Duration::from_secs(1))
     }
+
+    /// Time after a renewal for which writes may take effect.
+    #[must_use]
+    fn writes(self) -> Duration {
+        self.lease_duration.saturating_sub(self.lease_duration / CLOCK_TOLERANCE)
+    }
+
+    /// The last part of that time, in which no write begins: after the renew deadline. A write that was sent before has
+    /// arrived by then, or its connection is reset.
+    #[must_use]
+    pub(crate) fn reserve(self) -> Duration {
+        self.writes().saturating_sub(self.renew_deadline)
+    }
 }
 
 /// The next request to the API server.
@@ -161,8 +174,7 @@ impl Elector {
     /// Another candidate measures from the time at which it saw the last renewal, which is not before that was sent.
     #[must_use]
     pub(crate) fn writes_until(&self) -> Option<Instant> {
-        let duration = self.timing.lease_duration;
-        Some(self.renewed? + duration.saturating_sub(duration / CLOCK_TOLERANCE))
+        Some(self.renewed? + self.timing.writes())
     }
 
     /// Returns the time at which the last successful renewal was sent, while this participant leads.

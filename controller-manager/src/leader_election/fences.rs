@@ -50,12 +50,9 @@ impl Fences {
         LeaseFence { inner: Arc::clone(&self.inner), at: limits.len() - 1 }
     }
 
-    /// Closes the fence, even if the leases allow writes. Waits for writes that have been sent.
+    /// Sends no further write, even if the leases allow it. The responses of writes that have been sent are awaited.
     pub(crate) fn close(&self) {
-        let Inner { fence, limits } = &*self.inner;
-        let mut limits = limits.lock();
-        limits.push(Limit::Closed);
-        fence.close();
+        self.inner.fence.end();
     }
 }
 

@@ -73,6 +73,7 @@ impl Candidate {
         let Self { main, migration, policy } = self;
         let handle = manager.handle();
         handle.stop_loops(Duration::ZERO).await;
+        handle.fence().reserve(main.timing.reserve());
         let (fences, fence) = Fences::new(handle.fence().clone());
         let migration = migration.map(|migration| migration.of_manager(&handle, &fences, Arc::clone(compete), policy));
         let handover = main.releases.then_some(fences);

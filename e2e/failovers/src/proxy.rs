@@ -39,12 +39,13 @@ impl Proxy {
         &self.kubeconfig
     }
 
-    /// Loses the network: nothing passes any more, and what is on the way is lost. Connections stay open.
+    /// Loses the network: nothing passes until it is restored. Connections stay open, and what a sender has sent arrives
+    /// late, unless the sender has reset the connection by then.
     pub(super) fn lose(&self) {
         self.is_up.send_replace(false);
     }
 
-    /// The network is there again for new connections.
+    /// The network is there again: bytes that were held back arrive.
     pub(super) fn restore(&self) {
         self.is_up.send_replace(true);
     }
@@ -75,28 +76,31 @@ async fn accept(listener: TcpListener, server: SocketAddr, is_up: watch::Receive
     }
 }
 
-/// Passes bytes on until an end closes. Once the network is lost, everything is swallowed, also after it is restored.
+/// Passes bytes on until an end closes. Bytes that are received while the network is lost arrive once it is restored; if the
+/// sender resets the connection before, they are dropped.
 async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut is_up: watch::Receiver<bool>) {
     let mut buffer = vec![0; 1 << 16];
-    let mut is_lost = false;
-    loop {
+    let mut held = Vec::new();
+    let mut has_ended = false;
+    while !has_ended || !held.is_empty() {
+        let is_lost = !*is_up.borrow();
+        if !is_lost && !held.is_empty() {
+            if to.write_all(&std::mem::take(&mut held)).await.is_err() {
+                return;
+            }
+            continue;
+        }
         tokio::select! {
-            biased;
-            () = lost(&mut is_up), if !is_lost => is_lost = true,
-            read = from.read(&mut buffer) => match read {
-                Ok(0) | Err(_) => return,
-                Ok(_) if is_lost => {}
-                Ok(count) => if to.write_all(&buffer[..count]).await.is_err() {
-                    return;
-                },
+            changed = is_up.changed() => if changed.is_err() {
+                return;
+            },
+            read = from.read(&mut buffer), if !has_ended => match read {
+                Ok(0) => has_ended = true,
+                Ok(count) => held.extend_from_slice(&buffer[..count]),
+                Err(_) => return,
             },
         }
     }
-}
-
-/// Waits until the network is lost, or the proxy ends.
-async fn lost(is_up: &mut watch::Receiver<bool>) {
-    drop(is_up.wait_for(|is_up| !is_up).await);
 }
 
 /// Waits until the network is there; returns whether it is, and the proxy has not ended.
