@@ -114,17 +114,19 @@ impl Reflector {
     async fn drive(&mut self) -> Infallible {
         loop {
             let now = Instant::now();
-            self.store.resync(now);
+            let has_work = self.store.work(now);
             if self.protocol.deadline() <= now - self.started {
                 self.step(Input::Deadline);
             }
             let deadline = self.started.checked_add(self.protocol.deadline());
-            let wake = [deadline, self.store.next_resync()].into_iter().flatten().min();
+            let wake = [deadline, self.store.next_work()].into_iter().flatten().min();
             tokio::select! {
-                event = self.exchange.next() => self.on_response_event(event),
+                event = self.exchange.next(), if !self.store.is_committing() => self.on_response_event(event),
                 () = sleep_until(wake.unwrap_or(now)), if wake.is_some() => {}
                 change = self.connection_changes.next() => self.on_connection_change(change),
                 () = self.shared.rescheduled.notified() => {}
+                // Between two steps other tasks run.
+                () = tokio::task::yield_now(), if has_work => {}
             }
             tokio::task::consume_budget().await;
         }
