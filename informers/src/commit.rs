@@ -62,7 +62,7 @@ struct Building<V> {
 }
 
 impl<V: View> Building<V> {
-    /// The contents and their changes, of which those of refused objects lack the new state.
+    /// The contents and their changes, in which refused objects lack the new state.
     fn finished(self) -> (Replacement<V>, Vec<Change<V>>) {
         let Self { replacement, changes, refused, .. } = self;
         if refused.is_empty() {
@@ -148,7 +148,7 @@ impl<V: View> SharedInformer<V> {
                 self.with_handlers(|handlers, _| {
                     let present = handlers.present();
                     let Stage::Building(building) = std::mem::replace(stage, next(present)) else {
-                        unreachable!("the stage is the one that was matched");
+                        unreachable!("the stage was matched before");
                     };
                     let (replacement, changes) = building.finished();
                     let replaced = self.store.exchange(replacement);

@@ -73,9 +73,9 @@ pub(crate) struct ViewStore<V> {
     shared: Arc<SharedInformer<V>>,
     staged: Staged<V>,
     committing: Option<Commit<V>>,
-    /// What a commit has replaced, until it is dropped.
+    /// The contents that a commit has replaced, until they are dropped.
     replaced: Option<Replacement<V>>,
-    /// What was read after the list, from the same chunk of its response.
+    /// The events after the list, from the same chunk of its response.
     held: Vec<Held<V>>,
     /// Whether a panic may have left the indexes incomplete.
     must_rebuild: bool,

@@ -65,7 +65,7 @@ impl<V: View> Default for Staged<V> {
     }
 }
 
-/// An object for which the function of an index has panicked, as one that cannot be decoded.
+/// An object for which the function of an index has panicked, as an undecodable object.
 pub(crate) fn unindexed<V: View>(object: &Arc<V>, panicked: &IndexPanicked) -> Undecodable {
     let meta = object.meta();
     Undecodable::Named(Arc::new(UndecodableObject {
@@ -110,7 +110,7 @@ impl<V: View> SharedInformer<V> {
     /// Applies an addition or a change.
     ///
     /// An object for which the function of an index panics would be missing from the index, so that its owner would create
-    /// it again: it counts as one that cannot be decoded.
+    /// it again: it counts as undecodable.
     pub(crate) fn put(&self, object: Arc<V>) {
         let version = object.meta().resource_version.clone();
         let mut ended = Vec::new();

@@ -24,6 +24,7 @@ use crate::consistency::{Primary, Tracker};
 use crate::control_loop::Loop;
 use crate::explain::{Ended, Notes, TriggerCause, Triggers};
 use crate::live_settings::WorkerCount;
+use crate::loop_builder::Activity;
 use crate::progress::stall_probe;
 use crate::queue_key::QueueKey;
 
@@ -34,6 +35,7 @@ const PREPARE_BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::
 pub(crate) struct Workers<K: QueueKey> {
     pub(super) core: LoopCore,
     pub(super) queue: Queue<K>,
+    activity: Activity,
     /// The keys that failed in what may be an outage.
     undecided: Undecided<(K, Class)>,
     pub(super) recording: Recording<K>,
@@ -51,6 +53,7 @@ impl<K: QueueKey> Workers<K> {
         core: LoopCore,
         queue: Queue<K>,
         triggers: Arc<Triggers<K>>,
+        activity: Activity,
         reconciler: Box<dyn Reconcile<K>>,
         primary: Primary,
         has_barrier: bool,
@@ -63,6 +66,7 @@ impl<K: QueueKey> Workers<K> {
             gate: has_barrier.then(|| Gate::new(core.name, Arc::clone(&core.caches))),
             core,
             queue,
+            activity,
             reconciler,
             primary,
         }
@@ -78,6 +82,8 @@ impl<K: QueueKey> Workers<K> {
         let described = Loop::new(inspect.core.name, inspect.core.caches.to_vec(), move |cancel| {
             let (shared, workers) = (Arc::clone(&shared), workers.clone());
             Box::pin(async move {
+                let triggers = shared.recording.triggers();
+                let _running = shared.activity.begin(&shared.queue, triggers, &cancel);
                 let was_cancelled = cancel.run_until_cancelled(shared.prepare()).await.is_none();
                 if was_cancelled {
                     return Ok(());

@@ -45,7 +45,7 @@ fn many(size: u64, first_version: u64) -> impl Iterator<Item = String> {
     })
 }
 
-/// What a reader sees between two tasks of the informer.
+/// The state that a reader sees between two steps of the informer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Seen {
     objects: usize,
