@@ -41,6 +41,17 @@ impl<V: ?Sized> Change<V> {
     }
 }
 
+impl<V> Change<V> {
+    /// The change without its new state, which the cache does not hold: an update becomes a deletion.
+    pub(crate) fn without_new(self) -> Option<Self> {
+        match self {
+            Self::Added(_) => None,
+            Self::Updated { old, new: _ } => Some(Self::Deleted { last: old, final_state_known: false }),
+            Self::Deleted { .. } => Some(self),
+        }
+    }
+}
+
 impl<V: ObjectMeta + ?Sized> Change<V> {
     /// The key of the object.
     #[must_use]

@@ -1,15 +1,25 @@
 //! The event handlers of an informer, which are called inline and one after the other.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kcm_api::{Resource, View};
+use parking_lot::RwLock;
 use tokio::time::Instant;
 
 use crate::change::{Change, Origin};
 use crate::metrics::Metrics;
+use crate::missed_changes::Missed;
 use crate::panic_message::panic_message;
+use crate::passes::{NextPasses, Pass};
+use crate::store::Store;
+
+/// Number of objects that one step of a pass shows to one handler: half a millisecond of work, after which the thread is
+/// given to others.
+const SLICE: usize = 512;
 
 /// The options of an event handler.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,13 +29,16 @@ pub struct HandlerOptions {
     /// The period after which the handler is notified of every object again, although nothing changed; absent for
     /// never.
     pub resync_period: Option<Duration>,
+    /// The time until the first resync, if it is less than the period: handlers with different phases are not resynced
+    /// at the same moment.
+    pub resync_phase: Option<Duration>,
 }
 
 impl HandlerOptions {
     /// Options with that name, and without a resync period.
     #[must_use]
     pub fn named(name: impl Into<Cow<'static, str>>) -> Self {
-        Self { name: name.into(), resync_period: None }
+        Self { name: name.into(), resync_period: None, resync_phase: None }
     }
 
     /// The same options with a resync period.
@@ -33,10 +46,16 @@ impl HandlerOptions {
     pub fn resync_period(self, period: Duration) -> Self {
         Self { resync_period: Some(period), ..self }
     }
+
+    /// The same options, with that time until the first resync.
+    #[must_use]
+    pub fn resync_phase(self, phase: Duration) -> Self {
+        Self { resync_phase: Some(phase), ..self }
+    }
 }
 
 /// The registration of an event handler with one informer, to remove it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HandlerRegistration(u64);
 
 pub(crate) type Handler<V> = Box<dyn FnMut(&Change<V>, Origin) + Send>;
@@ -50,6 +69,18 @@ pub(crate) struct Report<'a> {
 pub(crate) struct EventHandlers<V> {
     handlers: Vec<EventHandler<V>>,
     next_id: u64,
+    unshown: Unshown,
+}
+
+/// The handlers that have still to be shown objects which were in the cache when they were added. It has a lock of its own,
+/// so that it can be read within a handler.
+#[derive(Clone, Default)]
+pub(crate) struct Unshown(Arc<RwLock<BTreeSet<HandlerRegistration>>>);
+
+impl Unshown {
+    pub(crate) fn contains(&self, id: HandlerRegistration) -> bool {
+        self.0.read().contains(&id)
+    }
 }
 
 struct EventHandler<V> {
@@ -57,6 +88,11 @@ struct EventHandler<V> {
     name: Cow<'static, str>,
     resync: Option<Resync>,
     handler: Handler<V>,
+    /// The pass that shows all objects to the handler now.
+    pass: Option<Pass>,
+    /// The passes that follow.
+    next: NextPasses,
+    missed: Missed<V>,
 }
 
 #[derive(Clone, Copy)]
@@ -66,27 +102,37 @@ struct Resync {
 }
 
 impl<V: View> EventHandlers<V> {
-    pub(crate) const fn new() -> Self {
-        Self { handlers: Vec::new(), next_id: 0 }
+    pub(crate) const fn new(unshown: Unshown) -> Self {
+        Self { handlers: Vec::new(), next_id: 0, unshown }
     }
 
-    /// Adds an event handler, after notifying it of the `initial` changes.
+    /// Adds an event handler, after notifying it of the first objects of `store`; [`work`](Self::work) shows it the rest.
     pub(crate) fn add(
         &mut self,
         options: HandlerOptions,
         handler: Handler<V>,
-        initial: impl IntoIterator<Item = Change<V>>,
+        store: &Store<V>,
         report: &Report<'_>,
     ) -> HandlerRegistration {
         let id = HandlerRegistration(self.next_id);
         self.next_id += 1;
-        let resync = options
-            .resync_period
-            .filter(|period| !period.is_zero())
-            .map(|period| Resync { period, due: Instant::now() + period });
-        let mut added = EventHandler { id, name: options.name, resync, handler };
-        for change in initial {
-            added.notify(&change, Origin::Initial, report);
+        let HandlerOptions { name, resync_period, resync_phase } = options;
+        let resync = resync_period.filter(|period| !period.is_zero()).map(|period| {
+            let first = resync_phase.filter(|phase| *phase < period).unwrap_or(period);
+            Resync { period, due: Instant::now() + first }
+        });
+        let mut added = EventHandler {
+            id,
+            name,
+            resync,
+            handler,
+            pass: Some(Pass::first()),
+            next: NextPasses::default(),
+            missed: Missed::default(),
+        };
+        added.show_slice(store, report);
+        if added.pass.is_some() {
+            self.unshown.0.write().insert(id);
         }
         self.handlers.push(added);
         id
@@ -95,54 +141,121 @@ impl<V: View> EventHandlers<V> {
     /// Removes a handler, and returns it for the caller to drop.
     pub(crate) fn remove(&mut self, id: HandlerRegistration) -> Option<impl Sized + use<V>> {
         let at = self.handlers.iter().position(|handler| handler.id == id)?;
+        self.unshown.0.write().remove(&id);
         Some(self.handlers.remove(at))
+    }
+
+    /// Shows all objects to a handler again.
+    pub(crate) fn show_again(&mut self, id: HandlerRegistration) {
+        if let Some(handler) = self.handlers.iter_mut().find(|handler| handler.id == id) {
+            handler.next.again = true;
+        }
+    }
+
+    /// The handlers that exist now; later ones come after it.
+    pub(crate) const fn present(&self) -> HandlerRegistration {
+        HandlerRegistration(self.next_id)
     }
 
     /// Notifies all handlers, in the order of registration.
     pub(crate) fn notify(&mut self, change: &Change<V>, origin: Origin, report: &Report<'_>) {
-        for handler in &mut self.handlers {
+        self.notify_before(self.present(), change, origin, report);
+    }
+
+    /// Notifies the handlers that were added before `end`, in the order of registration.
+    pub(crate) fn notify_before(
+        &mut self,
+        end: HandlerRegistration,
+        change: &Change<V>,
+        origin: Origin,
+        report: &Report<'_>,
+    ) {
+        for handler in self.handlers.iter_mut().take_while(|handler| handler.id.0 < end.0) {
             handler.notify(change, origin, report);
         }
     }
 
-    pub(crate) fn next_resync(&self) -> Option<Instant> {
-        self.handlers.iter().filter_map(|handler| handler.resync).map(|resync| resync.due).min()
+    /// When [`work`](Self::work) has something to do next.
+    pub(crate) fn next_work(&self) -> Option<Instant> {
+        self.handlers.iter().filter_map(EventHandler::next_work).min()
     }
 
-    /// Notifies the handlers whose resync period has passed of every object.
-    pub(crate) fn resync(&mut self, now: Instant, everything: impl FnOnce() -> Vec<Change<V>>, report: &Report<'_>) {
-        let mut due: Vec<_> =
-            self.handlers.iter_mut().filter(|handler| handler.resync.is_some_and(|resync| resync.due <= now)).collect();
-        if due.is_empty() {
-            return;
-        }
-        let everything = everything();
-        for handler in &mut due {
-            for change in &everything {
-                handler.notify(change, Origin::Resync, report);
-            }
-            if let Some(resync) = &mut handler.resync {
+    /// Takes one step of what handlers are to be notified of beside changes: a slice of a pass, or changes that they have
+    /// missed. Returns `true` if there is more to do now.
+    pub(crate) fn work(&mut self, now: Instant, store: &Store<V>, report: &Report<'_>) -> bool {
+        for handler in &mut self.handlers {
+            handler.retry_missed(now, report);
+            if let Some(resync) = handler.resync.as_mut().filter(|resync| resync.due <= now) {
                 resync.due = now + resync.period;
+                handler.next.resync = true;
             }
         }
+        if let Some(handler) = self.handlers.iter_mut().find(|handler| handler.is_behind()) {
+            handler.show_slice(store, report);
+            if handler.pass.as_ref().is_none_or(|pass| !pass.is_first()) {
+                self.unshown.0.write().remove(&handler.id);
+            }
+        }
+        self.handlers.iter().any(EventHandler::is_behind)
     }
 }
 
 impl<V: View> EventHandler<V> {
-    /// Notifies the handler of a change. A handler that panics misses that change.
+    /// Notifies the handler of a change of the cache.
     fn notify(&mut self, change: &Change<V>, origin: Origin, report: &Report<'_>) {
+        if let Some(pass) = &mut self.pass
+            && let Some(before) = pass.shows_first(change)
+        {
+            self.call(&Change::Added(before), Origin::Initial, report);
+        }
+        match self.missed.merged(change) {
+            None => self.call(change, origin, report),
+            Some(merged) => merged.iter().for_each(|change| self.call(change, origin, report)),
+        }
+    }
+
+    /// Calls the handler. The change for which it panics is kept, and repeated later.
+    fn call(&mut self, change: &Change<V>, origin: Origin, report: &Report<'_>) {
         let began = Instant::now();
         let outcome = catch_unwind(AssertUnwindSafe(|| (self.handler)(change, origin)));
         report.metrics.handled(&self.name, began.elapsed());
-        if let Err(panic) = outcome {
-            report.metrics.panicked(&self.name);
-            tracing::error!(
-                resource = %report.resource,
-                handler = &*self.name,
-                key = %change.key(),
-                panic = panic_message(&*panic),
-                "Event handler panicked"
-            );
+        let Err(panic) = outcome else { return self.missed.succeeded(change.key()) };
+        report.metrics.panicked(&self.name);
+        let retry_in = self.missed.add(change.clone(), origin, began);
+        tracing::error!(
+            resource = %report.resource,
+            handler = &*self.name,
+            key = %change.key(),
+            panic = panic_message(&*panic),
+            ?retry_in,
+            "Event handler panicked; it is notified of the change again"
+        );
+    }
+
+    fn retry_missed(&mut self, now: Instant, report: &Report<'_>) {
+        for (change, origin) in self.missed.due(now) {
+            self.call(&change, origin, report);
         }
+    }
+
+    const fn is_behind(&self) -> bool {
+        self.pass.is_some() || self.next.any()
+    }
+
+    fn next_work(&self) -> Option<Instant> {
+        [self.resync.map(|resync| resync.due), self.missed.next_due()].into_iter().flatten().min()
+    }
+
+    /// Shows the next objects of a pass to the handler.
+    fn show_slice(&mut self, store: &Store<V>, report: &Report<'_>) {
+        let Some(mut pass) = self.pass.take().or_else(|| self.next.begin()) else { return };
+        let slice = store.slice_after(pass.shown_up_to(), SLICE);
+        let is_last = slice.len() < SLICE;
+        for object in slice {
+            if let Some((change, origin)) = pass.show(object) {
+                self.call(&change, origin, report);
+            }
+        }
+        self.pass = (!is_last).then_some(pass);
     }
 }

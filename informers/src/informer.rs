@@ -48,10 +48,25 @@ impl<V: View> Informer<V> {
         self.shared.store.list()
     }
 
-    /// The objects of a namespace, sorted by key; the first call creates the index.
+    /// Calls `each` with every object, in the order of keys. Copies nothing, so it is cheaper than [`list`](Self::list).
+    ///
+    /// The cache takes no change meanwhile, so `each` must only read the object.
+    pub fn for_each(&self, each: impl FnMut(&Arc<V>)) {
+        self.shared.store.for_each(each);
+    }
+
+    /// The objects of a namespace, sorted by key.
     #[must_use]
     pub fn in_namespace(&self, namespace: &str) -> Vec<Arc<V>> {
         self.shared.store.in_namespace(namespace)
+    }
+
+    /// Calls `each` with every object of a namespace, in the order of keys. Copies nothing, so it is cheaper than
+    /// [`in_namespace`](Self::in_namespace) for a reader that needs few of the objects.
+    ///
+    /// The cache takes no change meanwhile, so `each` must only read the object.
+    pub fn for_each_in_namespace(&self, namespace: &str, each: impl FnMut(&Arc<V>)) {
+        self.shared.store.for_each_in_namespace(namespace, each);
     }
 
     /// The object with that key, if it cannot be decoded and so is not in the cache.
@@ -90,13 +105,14 @@ impl<V: View> Informer<V> {
         I: IntoIterator<Item = K>,
         F: Fn(&V) -> I + Send + Sync + 'static,
     {
-        self.shared.store.index(name, keys)
+        self.shared.index(name, keys)
     }
 
     /// Adds an event handler, which is notified of the objects in the cache and then of every change, in order.
     ///
-    /// It is notified of the objects in the cache before this returns, on the caller's thread, and of later changes on
-    /// the task of the informer, which waits for it: a handler only enqueues keys. It is removed with the
+    /// It is notified of the first objects in the cache before this returns, on the caller's thread, and of the rest and of
+    /// changes on the task of the informer, which waits for it: a handler only enqueues keys. A change of an object that
+    /// it has not been notified of yet goes before the rest. It is removed with the
     /// [`Registrations`](crate::Registrations) of this handle, if it has any.
     ///
     /// # Panics
@@ -114,6 +130,22 @@ impl<V: View> Informer<V> {
             }
         });
         registration
+    }
+
+    /// Returns `true` if the informer has synced and the event handler was notified of all objects that its cache held
+    /// (client-go: `HasSynced` of the registration).
+    #[must_use]
+    pub fn handler_has_synced(&self, registration: HandlerRegistration) -> bool {
+        self.shared.handler_has_synced(registration)
+    }
+
+    /// Notifies an event handler of all objects in the cache again, as added and with [`Origin::Initial`], in slices on the
+    /// task of the informer. Changes go on meanwhile, and are not held back.
+    ///
+    /// # Panics
+    /// When called from within a handler of the same informer.
+    pub fn notify_again(&self, registration: HandlerRegistration) {
+        self.shared.show_again(registration);
     }
 
     /// Removes an event handler. It is not called again after this returns.

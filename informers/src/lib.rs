@@ -34,6 +34,8 @@
 //! A **cache**
 //! - *ends up with what the server holds*, in whatever order connections break;
 //! - *shows a list at once, and only when it is complete*;
+//! - *lets other tasks run while a long list is committed, and then applies what came after it*: readers see the old
+//!   contents or the new ones, and the version moves after the last event handler;
 //! - *is in step with its indexes*: an object is visible in both or in neither;
 //! - *gives readers what does not change under them*: they get `Arc`s, and no lock is held while they decide;
 //! - *lists in the order of keys*, as do its indexes;
@@ -44,13 +46,18 @@
 //! - *are notified one after the other in the order of registration*, inline, so no backlog of changes can grow;
 //! - *that are added late first get what the cache holds*, with [`Origin::Initial`];
 //! - *that are added late miss no change and get none twice*, on whatever thread they are added;
+//! - *that are added late to a large cache get each object before its changes*: the cache is shown in slices, and a change
+//!   goes before the objects that are left;
+//! - *that are notified again get every object as added, and changes go first*;
 //! - *see a recreated object as a deletion and an addition*: old and new always have one uid;
 //! - *are not notified of a version that the cache holds*;
 //! - *are notified of a new list only where it differs, and the final state of deleted objects is unknown*: first of
 //!   deletions, then of additions and updates, by key;
 //! - *with a resync period are notified of every object again, and others are not*, with [`Origin::Resync`], old equal
 //!   to new;
-//! - *that panic miss that change, and no other handler does*;
+//! - *of different phases are not resynced at the same moment*;
+//! - *that panic are notified of that change again, and hold up no other handler*: after 1 s doubling to 5 minutes,
+//!   together with later changes of the object;
 //! - *that are removed are not notified any more*;
 //! - *are removed with the registrations of their user*.
 //!
@@ -76,6 +83,7 @@
 //! ([`Informer::undecodable`](crate::Informer::undecodable)). Such an object
 //! - *is known by its metadata*, or by its name if the metadata cannot be decoded either, or else is only counted;
 //! - *leaves the cache as if deleted and comes back as if added*, but its end is not reported to hooks;
+//! - *may be one for which an index function panics*: it would be missing from the index only;
 //! - *is reported once for each error*: a log line, a count, and the status, which names it;
 //! - *is forgotten when it is deleted or gone from a list*;
 //! - *holds up no other object*, not even if its event is too long or malformed. Such an object is only counted.
@@ -120,11 +128,11 @@
 //!
 //! # What it costs
 //!
-//! One more object: itself in an `Arc`, and 10 to 20 bytes. One more index: 8 bytes per object and entry, and per
+//! One more object: itself in an `Arc`, and 20 to 30 bytes. One more index: 8 bytes per object and entry, and per
 //! distinct key the key and 24 bytes. One more watch: a task of about 2 KB, what the transport needs for a stream, and
 //! up to 16 KiB of line buffer, if events span chunks. A new list keeps the objects that have not changed; it needs 8
-//! bytes for each, not twice the cache. Listing by page needs the body of one page at a time: 500 objects, and at most
-//! 32 MB.
+//! bytes for each, not twice the cache; if more than a thousand objects differ, sets and indexes exist twice for a moment.
+//! Listing by page needs the body of one page at a time: 500 objects, and at most 32 MB.
 //!
 //! # What it does not do
 //!
@@ -135,6 +143,7 @@ mod availability;
 mod backoff;
 mod cache;
 mod change;
+mod commit;
 mod connection;
 mod currency;
 mod decode;
@@ -150,9 +159,11 @@ mod jitter;
 mod list_options;
 mod metadata_informer;
 mod metrics;
+mod missed_changes;
 mod multi_namespace;
 mod object_meta;
 mod panic_message;
+mod passes;
 mod progress_hooks;
 pub mod protocol;
 mod reflector;
@@ -185,5 +196,5 @@ pub use panic_message::panic_message;
 pub use progress_hooks::{HookRegistration, Progress, ProgressHook};
 pub use registrations::Registrations;
 pub use status::{InformerStatus, Phase};
-pub use store::{Index, Put, Store};
+pub use store::{Index, IndexPanicked, Put, Store};
 pub use undecodable::UndecodableObject;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use kcm_api::{Meta, ObjectKey, View};
 
 use crate::cache::Cache;
@@ -48,9 +50,7 @@ impl MetadataInformer {
     /// All objects, sorted by key.
     #[must_use]
     pub fn list(&self) -> Vec<Arc<dyn ObjectMeta>> {
-        let mut objects = self.source.list();
-        objects.retain(|object| self.selects(object.metadata()));
-        objects
+        self.source.list(&|meta| self.selects(meta))
     }
 
     /// Adds an event handler, as [`Informer::add_event_handler`](crate::Informer::add_event_handler) does. An object that
@@ -82,6 +82,17 @@ impl MetadataInformer {
             }
         });
         registration
+    }
+
+    /// Returns `true` if the cache has synced and the event handler was notified of all objects that it held.
+    #[must_use]
+    pub fn handler_has_synced(&self, registration: HandlerRegistration) -> bool {
+        self.source.handler_has_synced(registration)
+    }
+
+    /// Waits until [`handler_has_synced`](Self::handler_has_synced); for ever, if the informer is stopped before.
+    pub fn wait_handler_synced(&self, registration: HandlerRegistration) -> BoxFuture<'static, ()> {
+        Arc::clone(&self.source).wait_handler_synced(registration)
     }
 
     /// Removes an event handler. It is not called again after this returns.
@@ -121,7 +132,10 @@ fn narrowed(change: &MetadataChange, within: &ListOptions) -> Option<MetadataCha
 /// An informer of any view, as a source of metadata.
 pub(crate) trait MetadataSource: Send + Sync {
     fn get(&self, key: &ObjectKey) -> Option<Arc<dyn ObjectMeta>>;
-    fn list(&self) -> Vec<Arc<dyn ObjectMeta>>;
+    /// The objects with metadata for which `selects` holds, sorted by key.
+    fn list(&self, selects: &dyn Fn(&Meta) -> bool) -> Vec<Arc<dyn ObjectMeta>>;
+    fn handler_has_synced(&self, registration: HandlerRegistration) -> bool;
+    fn wait_handler_synced(self: Arc<Self>, registration: HandlerRegistration) -> BoxFuture<'static, ()>;
     fn add_event_handler(&self, options: HandlerOptions, handler: MetadataHandler) -> HandlerRegistration;
     fn remove_event_handler(&self, registration: HandlerRegistration);
     fn as_cache(&self) -> &dyn Cache;
@@ -133,8 +147,22 @@ impl<V: View> MetadataSource for SharedInformer<V> {
         self.store.get(key).map(any_view)
     }
 
-    fn list(&self) -> Vec<Arc<dyn ObjectMeta>> {
-        self.store.list().into_iter().map(any_view).collect()
+    fn list(&self, selects: &dyn Fn(&Meta) -> bool) -> Vec<Arc<dyn ObjectMeta>> {
+        let mut selected = Vec::new();
+        self.store.for_each(|object| {
+            if selects(object.meta()) {
+                selected.push(any_view(Arc::clone(object)));
+            }
+        });
+        selected
+    }
+
+    fn handler_has_synced(&self, registration: HandlerRegistration) -> bool {
+        Self::handler_has_synced(self, registration)
+    }
+
+    fn wait_handler_synced(self: Arc<Self>, registration: HandlerRegistration) -> BoxFuture<'static, ()> {
+        async move { Self::wait_handler_synced(&self, registration).await }.boxed()
     }
 
     fn add_event_handler(&self, options: HandlerOptions, mut handler: MetadataHandler) -> HandlerRegistration {

@@ -77,6 +77,8 @@ struct Reflector {
     request: ListWatchRequest,
     /// The moment at which the last list began.
     listed: Moment,
+    /// The moment of a list whose commit has not ended.
+    unproven: Option<Moment>,
     exchange: HttpExchange,
     frames: Frames,
     page: Vec<u8>,
@@ -103,6 +105,7 @@ impl Reflector {
             started: Instant::now(),
             protocol: Protocol::new(seed),
             listed: Moment::default(),
+            unproven: None,
             request: ListWatchRequest::Page { continue_token: None, limit: Protocol::PAGE_SIZE },
             exchange: HttpExchange::Idle,
             frames: Frames::default(),
@@ -127,20 +130,32 @@ impl Reflector {
         }
         loop {
             let now = Instant::now();
-            self.store.resync(now);
+            let has_work = self.store.work(now);
+            self.prove_committed();
             if self.protocol.deadline() <= now - self.started {
                 self.step(Input::Deadline);
             }
             let deadline = self.started.checked_add(self.protocol.deadline());
-            let wake = [deadline, self.store.next_resync()].into_iter().flatten().min();
+            let wake = [deadline, self.store.next_work()].into_iter().flatten().min();
             tokio::select! {
-                event = self.exchange.next() => self.on_response_event(event),
+                event = self.exchange.next(), if !self.store.is_committing() => self.on_response_event(event),
                 () = sleep_until(wake.unwrap_or(now)), if wake.is_some() => {}
                 change = self.connection_changes.next() => self.on_connection_change(change),
                 () = self.shared.rescheduled.notified() => {}
                 () = self.shared.currency.relist.notified() => self.relist(),
+                // Between two steps other tasks run.
+                () = tokio::task::yield_now(), if has_work => {}
             }
             tokio::task::consume_budget().await;
+        }
+    }
+
+    /// A list proves the cache current when its commit has ended.
+    fn prove_committed(&mut self) {
+        if !self.store.is_committing()
+            && let Some(listed) = self.unproven.take()
+        {
+            self.shared.currency.is_proven(listed);
         }
     }
 
@@ -185,7 +200,7 @@ impl Reflector {
             }
             Effect::Commit(version) => {
                 self.store.commit(version);
-                self.shared.currency.is_proven(self.listed);
+                self.unproven = Some(self.listed);
                 let mut record = self.shared.record.lock();
                 record.all_is_well();
                 record.confirm();

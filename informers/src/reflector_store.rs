@@ -7,11 +7,12 @@ use std::sync::Arc;
 use kcm_api::{ResourceVersion, View};
 use tokio::time::Instant;
 
+use crate::commit::{Commit, CommitStep};
 use crate::decode::{decode, decode_otherwise};
 use crate::envelope::{Event, EventKind, Object};
 use crate::request::Form;
 use crate::shared_informer::{SharedInformer, Staged};
-use crate::store::is_same_version;
+use crate::store::{Replacement, is_same_version};
 use crate::undecodable::Undecodable;
 
 /// The destination of an object that was read.
@@ -46,34 +47,52 @@ pub(crate) trait ReflectorStore: Send {
 
     fn unstage(&mut self);
 
-    /// Replaces the contents of the cache by the list, which is complete at that version.
+    /// Begins to replace the contents of the cache by the list, which is complete at that version. A long list needs
+    /// further steps of [`work`](Self::work), and what is applied meanwhile waits for them.
     fn commit(&mut self, version: ResourceVersion);
 
+    /// Returns `true` until the last commit has ended. No response should be read meanwhile.
+    fn is_committing(&self) -> bool;
+
     /// Moves the last sync resource version, as a bookmark does.
-    fn advance(&self, version: ResourceVersion);
+    fn advance(&mut self, version: ResourceVersion);
 
     /// Empties the cache, as all objects of a resource go with it.
-    fn empty(&self);
+    fn empty(&mut self);
 
-    /// Repairs what a panic may have left incomplete.
-    fn repair(&self);
+    /// Repairs what a panic may have left incomplete, in steps of [`work`](Self::work).
+    fn repair(&mut self);
 
-    /// Shows all objects to the event handlers whose resync is due.
-    fn resync(&self, now: Instant);
+    /// Takes one short step of what is to be done beside events: a commit, the objects that an event handler is shown.
+    /// Returns `true` if there is more to do now.
+    fn work(&mut self, now: Instant) -> bool;
 
-    /// When the next resync is due.
-    fn next_resync(&self) -> Option<Instant>;
+    /// When [`work`](Self::work) has something to do next.
+    fn next_work(&self) -> Option<Instant>;
 }
 
 /// The store of the informers of one view.
 pub(crate) struct ViewStore<V> {
     shared: Arc<SharedInformer<V>>,
     staged: Staged<V>,
+    committing: Option<Commit<V>>,
+    /// The contents that a commit has replaced, until they are dropped.
+    replaced: Option<Replacement<V>>,
+    /// The events after the list, from the same chunk of its response.
+    held: Vec<Held<V>>,
+    /// Whether a panic may have left the indexes incomplete.
+    must_rebuild: bool,
+}
+
+enum Held<V> {
+    Object { deleted: bool, decoded: Result<V, Undecodable> },
+    Version(ResourceVersion),
 }
 
 impl<V: View> ViewStore<V> {
     pub(crate) fn new(shared: Arc<SharedInformer<V>>) -> Self {
-        Self { shared, staged: Staged::default() }
+        let (staged, held) = (Staged::default(), Vec::new());
+        Self { shared, staged, committing: None, replaced: None, held, must_rebuild: false }
     }
 
     fn stage_or_remove(&mut self, deleted: bool, decoded: Result<V, Undecodable>) {
@@ -83,15 +102,15 @@ impl<V: View> ViewStore<V> {
                 let key = &object.meta().key;
                 undecodable_objects.forget(key);
                 if deleted {
-                    objects.retain(|staged| staged.meta().key != *key);
+                    objects.remove_key(key);
                     return;
                 }
                 // An unchanged object keeps its copy in the cache: a relist does not need twice the memory.
                 let known = self.shared.store.get(key).filter(|known| is_same_version(known.meta(), object.meta()));
-                objects.push(known.unwrap_or_else(|| Arc::new(object)));
+                objects.insert(&known.unwrap_or_else(|| Arc::new(object)));
             }
             Err(Undecodable::Named(object)) if deleted => {
-                objects.retain(|staged| staged.meta().key != object.key);
+                objects.remove_key(&object.key);
                 undecodable_objects.forget(&object.key);
             }
             Err(undecodable) => {
@@ -100,12 +119,35 @@ impl<V: View> ViewStore<V> {
         }
     }
 
-    fn apply(&self, deleted: bool, decoded: Result<V, Undecodable>) {
+    fn apply(&mut self, deleted: bool, decoded: Result<V, Undecodable>) {
+        if self.committing.is_some() {
+            return self.held.push(Held::Object { deleted, decoded });
+        }
         match (deleted, decoded) {
             (false, Ok(object)) => self.shared.put(Arc::new(object)),
             (true, Ok(object)) => self.shared.remove(Arc::new(object)),
             (false, Err(undecodable)) => self.shared.put_undecodable(undecodable),
             (true, Err(undecodable)) => self.shared.remove_undecodable(undecodable),
+        }
+    }
+}
+
+impl<V: View> ViewStore<V> {
+    /// Takes the next step of the commit, and applies what has waited for its end.
+    fn continue_commit(&mut self) {
+        let Some(commit) = &mut self.committing else { return };
+        match self.shared.continue_commit(commit) {
+            CommitStep::Continues => {}
+            CommitStep::Exchanged(replaced) => self.replaced = Some(replaced),
+            CommitStep::Ended => {
+                self.committing = None;
+                for held in std::mem::take(&mut self.held) {
+                    match held {
+                        Held::Object { deleted, decoded } => self.apply(deleted, decoded),
+                        Held::Version(version) => self.advance(version),
+                    }
+                }
+            }
         }
     }
 }
@@ -155,26 +197,53 @@ impl<V: View> ReflectorStore for ViewStore<V> {
     }
 
     fn commit(&mut self, version: ResourceVersion) {
-        self.shared.commit(std::mem::take(&mut self.staged), version);
+        // A step that panicked may have left one.
+        while self.committing.is_some() {
+            self.continue_commit();
+        }
+        self.committing = Some(self.shared.begin_commit(std::mem::take(&mut self.staged), version));
+        self.continue_commit();
     }
 
-    fn advance(&self, version: ResourceVersion) {
+    fn is_committing(&self) -> bool {
+        self.committing.is_some()
+    }
+
+    fn advance(&mut self, version: ResourceVersion) {
+        if self.committing.is_some() {
+            return self.held.push(Held::Version(version));
+        }
         self.shared.advance(version);
     }
 
-    fn empty(&self) {
+    fn empty(&mut self) {
+        self.committing = None;
+        self.held = Vec::new();
         self.shared.empty();
     }
 
-    fn repair(&self) {
-        self.shared.store.rebuild_indexes();
+    fn repair(&mut self) {
+        self.must_rebuild = true;
     }
 
-    fn resync(&self, now: Instant) {
-        self.shared.resync(now);
+    fn work(&mut self, now: Instant) -> bool {
+        if self.committing.is_none() && std::mem::take(&mut self.must_rebuild) {
+            self.committing = Some(self.shared.begin_rebuild());
+        }
+        if self.committing.is_some() {
+            self.continue_commit();
+            return true;
+        }
+        if let Some(replaced) = &mut self.replaced {
+            if replaced.drop_a_part() {
+                self.replaced = None;
+            }
+            return true;
+        }
+        self.shared.work(now)
     }
 
-    fn next_resync(&self) -> Option<Instant> {
-        self.shared.next_resync()
+    fn next_work(&self) -> Option<Instant> {
+        self.shared.next_work()
     }
 }

@@ -4,6 +4,7 @@
 //! then calls hooks and wakes waiters. The order is in [`SharedInformer::step`].
 
 use std::cell::RefCell;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
@@ -17,12 +18,12 @@ use crate::availability::Availability;
 use crate::cache::{Cache, ObjectState};
 use crate::change::{Change, Origin};
 use crate::currency::{Currency, Moment, Moments};
-use crate::event_handlers::{EventHandlers, Handler, HandlerOptions, HandlerRegistration, Report};
+use crate::event_handlers::{EventHandlers, Handler, HandlerOptions, HandlerRegistration, Report, Unshown};
 use crate::list_options::ListOptions;
 use crate::metrics::Metrics;
 use crate::progress_hooks::{HookRegistration, ProgressHook, ProgressHooks};
 use crate::status::{InformerStatus, Record};
-use crate::store::Store;
+use crate::store::{Index, IndexPanicked, SortedChunks, Store};
 use crate::undecodable::{SharedUndecodable, Undecodable, UndecodableObject, UndecodableObjects};
 
 /// The state of an informer that does not depend on the type of its objects.
@@ -34,17 +35,21 @@ pub(crate) struct InformerState {
     pub(crate) record: Mutex<Record>,
     pub(crate) availability: Availability,
     pub(crate) currency: Currency,
-    /// Notified when an event handler is added, which may have a resync period.
+    /// Notified when there is other work than events: an event handler was added or is shown all objects again, or a new
+    /// index lacks objects.
     pub(crate) rescheduled: Notify,
+    /// Notified when event handlers were shown more objects.
+    shown: Notify,
 }
 
 pub(crate) struct SharedInformer<V> {
     pub(crate) state: Arc<InformerState>,
     pub(crate) store: Arc<Store<V>>,
-    undecodable: SharedUndecodable,
+    pub(crate) undecodable: SharedUndecodable,
     /// Held from before the cache changes until all event handlers are notified. Reentrant only so that a handler that
     /// adds a handler causes a clear panic instead of a deadlock.
     handlers: ReentrantMutex<RefCell<EventHandlers<V>>>,
+    unshown: Unshown,
     hooks: Arc<ProgressHooks>,
     observed: watch::Sender<ResourceVersion>,
     synced: watch::Sender<bool>,
@@ -52,14 +57,26 @@ pub(crate) struct SharedInformer<V> {
 
 /// The objects of a list that is not complete yet.
 pub(crate) struct Staged<V> {
-    pub(crate) objects: Vec<Arc<V>>,
+    pub(crate) objects: SortedChunks<V>,
     pub(crate) undecodable_objects: UndecodableObjects,
 }
 
-impl<V> Default for Staged<V> {
+impl<V: View> Default for Staged<V> {
     fn default() -> Self {
-        Self { objects: Vec::new(), undecodable_objects: UndecodableObjects::default() }
+        Self { objects: SortedChunks::new(), undecodable_objects: UndecodableObjects::default() }
     }
+}
+
+/// An object for which the function of an index has panicked, as an undecodable object.
+pub(crate) fn unindexed<V: View>(object: &Arc<V>, panicked: &IndexPanicked) -> Undecodable {
+    let meta = object.meta();
+    Undecodable::Named(Arc::new(UndecodableObject {
+        key: meta.key.clone(),
+        uid: meta.uid.clone(),
+        resource_version: meta.resource_version.clone(),
+        meta: Some(meta.clone()),
+        error: panicked.to_string(),
+    }))
 }
 
 impl<V: View> SharedInformer<V> {
@@ -79,12 +96,15 @@ impl<V: View> SharedInformer<V> {
             availability: Availability::new(),
             currency: Currency::new(moments),
             rescheduled: Notify::new(),
+            shown: Notify::new(),
         };
+        let unshown = Unshown::default();
         Self {
             state: Arc::new(state),
             store: Arc::new(Store::new()),
             undecodable: SharedUndecodable::default(),
-            handlers: ReentrantMutex::new(RefCell::new(EventHandlers::new())),
+            handlers: ReentrantMutex::new(RefCell::new(EventHandlers::new(unshown.clone()))),
+            unshown,
             hooks: Arc::default(),
             observed: watch::Sender::new(ResourceVersion::default()),
             synced: watch::Sender::new(false),
@@ -92,15 +112,29 @@ impl<V: View> SharedInformer<V> {
     }
 
     /// Applies an addition or a change.
+    ///
+    /// An object for which the function of an index panics would be missing from the index, so that its owner would create
+    /// it again: it counts as undecodable.
     pub(crate) fn put(&self, object: Arc<V>) {
         let version = object.meta().resource_version.clone();
         self.state.currency.saw(&version);
-        self.step(Some(version), Origin::Live, || {
-            let key = object.meta().key.clone();
-            let changes = self.store.put(Arc::clone(&object)).into_changes(object).collect();
-            self.undecodable.forget(&key);
-            changes
-        });
+        let mut ended = Vec::new();
+        let mut refused = None;
+        let change_cache = || match self.store.put(Arc::clone(&object)) {
+            Ok(put) => {
+                self.undecodable.forget(&object.meta().key);
+                put.into_changes(Arc::clone(&object)).collect()
+            }
+            Err(panicked) => {
+                refused = Some(panicked);
+                Vec::new()
+            }
+        };
+        self.notify(Origin::Live, change_cache, &mut ended);
+        match refused {
+            None => self.progress(Some(version), &ended),
+            Some(panicked) => self.put_undecodable(unindexed(&object, &panicked)),
+        }
     }
 
     /// Applies a deletion; `last` is the last state of the object.
@@ -120,6 +154,10 @@ impl<V: View> SharedInformer<V> {
     /// old state.
     pub(crate) fn put_undecodable(&self, undecodable: Undecodable) {
         let version = undecodable.resource_version();
+        self.put_undecodable_at(version, undecodable);
+    }
+
+    fn put_undecodable_at(&self, version: Option<ResourceVersion>, undecodable: Undecodable) {
         if let Some(version) = &version {
             self.state.currency.saw(version);
         }
@@ -151,23 +189,16 @@ impl<V: View> SharedInformer<V> {
         });
     }
 
-    /// Replaces the contents of the cache by a complete list at that version.
-    pub(crate) fn commit(&self, staged: Staged<V>, version: ResourceVersion) {
-        let first = self.last_sync_resource_version().is_unset();
-        let listed = staged.objects.iter().map(|object| &object.meta().resource_version);
-        self.state.currency.saw_list(&version, listed);
-        self.state.record.lock().lists += 1;
-        self.state.metrics.listed(!first);
-        let Staged { mut objects, undecodable_objects } = staged;
-        for (object, error) in self.undecodable.new_of(&undecodable_objects) {
-            self.report_undecodable(object.map(|object| object.key.clone()).as_ref(), &error);
-        }
-        let origin = if first { Origin::Initial } else { Origin::Live };
-        self.step(Some(version), origin, || {
-            // An object that became undecodable while it was listed.
-            objects.retain(|object| undecodable_objects.get(&object.meta().key).is_none());
-            self.undecodable.replace(undecodable_objects, || self.store.replace(objects))
-        });
+    /// An index of the cache. An object for which `keys` panics leaves the cache.
+    pub(crate) fn index<K, I, F>(&self, name: &'static str, keys: F) -> Index<V, K>
+    where
+        K: Eq + Hash + Clone + Send + Sync + 'static,
+        I: IntoIterator<Item = K>,
+        F: Fn(&V) -> I + Send + Sync + 'static,
+    {
+        let index = self.store.index(name, keys);
+        self.state.rescheduled.notify_one();
+        index
     }
 
     /// Moves the last sync resource version, as a bookmark does.
@@ -215,7 +246,7 @@ impl<V: View> SharedInformer<V> {
         });
     }
 
-    fn progress(&self, version: Option<ResourceVersion>, ended: &[Uid]) {
+    pub(crate) fn progress(&self, version: Option<ResourceVersion>, ended: &[Uid]) {
         if let Some(version) = version {
             self.observed.send_replace(version);
         }
@@ -225,13 +256,13 @@ impl<V: View> SharedInformer<V> {
         self.call_hooks(ended);
     }
 
-    fn call_hooks(&self, ended: &[Uid]) {
+    pub(crate) fn call_hooks(&self, ended: &[Uid]) {
         let undecodable_changed = self.undecodable.take_changed();
         self.hooks.call(|| self.last_sync_resource_version(), ended, &undecodable_changed, &self.report());
     }
 
     /// The object that this change deletes, or shows terminating for the first time.
-    fn ended_by<'a>(&self, change: &'a Change<V>) -> Option<&'a Uid> {
+    pub(crate) fn ended_by<'a>(&self, change: &'a Change<V>) -> Option<&'a Uid> {
         let ended = match change {
             Change::Added(new) => new.meta().is_terminating().then_some(new),
             Change::Updated { old, new } => {
@@ -247,7 +278,7 @@ impl<V: View> SharedInformer<V> {
         ended.map(|object| &object.meta().uid)
     }
 
-    fn note(&self, undecodable: Undecodable) {
+    pub(crate) fn note(&self, undecodable: Undecodable) {
         let (key, error) = match &undecodable {
             Undecodable::Named(object) => (Some(object.key.clone()), object.error.clone()),
             Undecodable::Nameless(error) => (None, error.clone()),
@@ -257,17 +288,14 @@ impl<V: View> SharedInformer<V> {
         }
     }
 
-    fn report_undecodable(&self, key: Option<&ObjectKey>, error: &str) {
+    pub(crate) fn report_undecodable(&self, key: Option<&ObjectKey>, error: &str) {
         self.state.metrics.undecodable();
         let key = key.map(tracing::field::display);
         tracing::error!(resource = %self.state.resource, key, error, "Object cannot be decoded");
     }
 
     pub(crate) fn add_event_handler(&self, options: HandlerOptions, handler: Handler<V>) -> HandlerRegistration {
-        let id = self.with_handlers(|handlers, report| {
-            let initial = self.store.list().into_iter().map(Change::Added);
-            handlers.add(options, handler, initial, report)
-        });
+        let id = self.with_handlers(|handlers, report| handlers.add(options, handler, &self.store, report));
         self.state.rescheduled.notify_one();
         id
     }
@@ -278,19 +306,50 @@ impl<V: View> SharedInformer<V> {
         drop(removed);
     }
 
-    pub(crate) fn next_resync(&self) -> Option<Instant> {
-        self.with_handlers(|handlers, _| handlers.next_resync())
+    /// Shows all objects to a handler again, in slices on the task of the informer.
+    pub(crate) fn show_again(&self, id: HandlerRegistration) {
+        self.with_handlers(|handlers, _| handlers.show_again(id));
+        self.state.rescheduled.notify_one();
     }
 
-    pub(crate) fn resync(&self, now: Instant) {
-        let everything = || {
-            let objects = self.store.list().into_iter();
-            objects.map(|object| Change::Updated { old: Arc::clone(&object), new: object }).collect()
-        };
-        self.with_handlers(|handlers, report| handlers.resync(now, everything, report));
+    /// When [`work`](Self::work) has something to do next.
+    pub(crate) fn next_work(&self) -> Option<Instant> {
+        self.with_handlers(|handlers, _| handlers.next_work())
     }
 
-    fn with_handlers<R>(&self, act: impl FnOnce(&mut EventHandlers<V>, &Report<'_>) -> R) -> R {
+    /// Takes one step of what is to be done beside events. Returns `true` if there is more to do now.
+    pub(crate) fn work(&self, now: Instant) -> bool {
+        for (object, panicked) in self.store.take_unindexed() {
+            let is_current = |known: Arc<V>| Arc::ptr_eq(&known, &object);
+            if self.store.get(&object.meta().key).is_some_and(is_current) {
+                self.put_undecodable_at(None, unindexed(&object, &panicked));
+            }
+        }
+        let has_more = self.with_handlers(|handlers, report| handlers.work(now, &self.store, report));
+        self.state.shown.notify_waiters();
+        has_more
+    }
+
+    /// Returns `true` if the cache has synced, and the handler was notified of all its objects.
+    pub(crate) fn handler_has_synced(&self, id: HandlerRegistration) -> bool {
+        self.has_synced() && !self.unshown.contains(id)
+    }
+
+    /// Waits until the cache has synced, and the handler was notified of all its objects.
+    pub(crate) async fn wait_handler_synced(&self, id: HandlerRegistration) {
+        self.wait_synced().await;
+        loop {
+            let mut shown = std::pin::pin!(self.state.shown.notified());
+            // Before looking, so that no notification is missed.
+            shown.as_mut().enable();
+            if !self.unshown.contains(id) {
+                return;
+            }
+            shown.await;
+        }
+    }
+
+    pub(crate) fn with_handlers<R>(&self, act: impl FnOnce(&mut EventHandlers<V>, &Report<'_>) -> R) -> R {
         let handlers = self.handlers.lock();
         let mut handlers = handlers.try_borrow_mut().expect(
             "an event handler must not add handlers to, or remove handlers from, the informer that notifies it",
@@ -355,7 +414,9 @@ impl<V: View> Cache for SharedInformer<V> {
     }
 
     fn bytes(&self) -> usize {
-        self.store.list().iter().map(|object| object.bytes()).sum()
+        let mut bytes = 0;
+        self.store.for_each(|object| bytes += object.bytes());
+        bytes
     }
 
     fn last_sync_resource_version(&self) -> ResourceVersion {
@@ -368,9 +429,13 @@ impl<V: View> Cache for SharedInformer<V> {
     }
 
     fn matching(&self, options: &ListOptions) -> Vec<(ObjectKey, ObjectState)> {
-        let objects = self.store.list().into_iter();
-        let matching = objects.filter(|object| options.covers(object.meta()) == Some(true));
-        matching.map(|object| (object.meta().key.clone(), ObjectState::from(object.meta()))).collect()
+        let mut matching = Vec::new();
+        self.store.for_each(|object| {
+            if options.covers(object.meta()) == Some(true) {
+                matching.push((object.meta().key.clone(), ObjectState::from(object.meta())));
+            }
+        });
+        matching
     }
 
     fn covers(&self, meta: &Meta) -> Option<bool> {

@@ -91,6 +91,11 @@
 //! - **Calls that do not fit the key do nothing.** `done` and `park` of a key that is not processing, `unpark` of one
 //!   that is not parked.
 //!
+//! Clearing
+//!
+//! - **A cleared queue hands out nothing before the next add.** Neither what was ready nor what was delayed.
+//! - **A key that is processing or parked outlives the clearing.** With what was added since it was taken.
+//!
 //! End
 //!
 //! - **The shut down ends every waiting get.**
@@ -112,7 +117,8 @@
 //!
 //! # What it does not do
 //!
-//! It keeps no values, only keys; it does not bound its length, since there are no more keys than objects; it does not
+//! It keeps no values, only keys; it does not bound its length, since there are no more keys than objects while somebody takes them (an owner without workers
+//! [clears](Queue::clear) it and adds nothing); it does not
 //! wait for the keys that are processing when it is shut down, since the owner of the workers waits for them.
 
 mod limits;

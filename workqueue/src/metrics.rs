@@ -25,6 +25,9 @@ pub trait Metrics: Send + Sync {
     /// `workqueue_queue_duration_seconds` observes `waited`.
     fn taken(&self, waited: Duration);
 
+    /// `keys` keys, at least one, that were waiting for a worker were dropped: `workqueue_depth` shrinks by that number.
+    fn dropped(&self, keys: u64);
+
     /// A worker has finished or parked a key `worked` after it took it: `workqueue_work_duration_seconds` observes
     /// `worked`.
     fn finished(&self, worked: Duration);
@@ -43,6 +46,7 @@ pub struct NoMetrics;
 impl Metrics for NoMetrics {
     fn added(&self, _keys: u64) {}
     fn taken(&self, _waited: Duration) {}
+    fn dropped(&self, _keys: u64) {}
     fn finished(&self, _worked: Duration) {}
     fn retried(&self) {}
 }

@@ -137,6 +137,17 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.with(|state, now| state.unpark(key, now));
     }
 
+    /// Drops the keys that are ready or delayed, and their failures. Keys that are processing or parked stay, with what was
+    /// added since they were taken.
+    ///
+    /// For an owner that stops its workers for a while, and adds all keys again before it starts them.
+    pub fn clear(&self) {
+        let dropped = self.with(State::clear);
+        if dropped > 0 {
+            self.0.options.metrics.dropped(dropped);
+        }
+    }
+
     /// Drops the delayed adds and ignores all adds from now on; [`get`](Self::get) returns `None` when no key is ready.
     ///
     /// # Upstream

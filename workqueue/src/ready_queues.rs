@@ -89,6 +89,13 @@ impl<K> ReadyQueues<K> {
         Some(place)
     }
 
+    /// Drops all places.
+    pub(crate) fn clear(&mut self) {
+        self.live = VecDeque::new();
+        self.initial = VecDeque::new();
+        self.ready = 0;
+    }
+
     /// Since when the longest waiting key has been ready.
     pub(crate) fn oldest(&self, current: impl Fn(&Place<K>) -> bool) -> Option<Duration> {
         let first = |queue: &VecDeque<Place<K>>| queue.iter().find(|place| current(place)).map(|place| place.since);

@@ -207,6 +207,22 @@ impl<K: Clone + Eq + Hash> State<K> {
         }
     }
 
+    /// Drops the keys that are ready, delayed or idle. Returns the number of adds that were pending for them.
+    pub(crate) fn clear(&mut self, now: Duration) -> u64 {
+        self.advance(now);
+        self.delays.clear();
+        self.ready_queues.clear();
+        let mut dropped = 0;
+        self.entries.retain(|_, entry| {
+            entry.delay = None;
+            let is_held = matches!(entry.stage, Stage::Processing(_) | Stage::Parked { .. });
+            dropped += u64::from(!is_held && entry.pending.is_some());
+            is_held
+        });
+        self.entries.shrink_to_fit();
+        dropped
+    }
+
     /// Number of keys that are ready.
     pub(crate) fn ready(&self) -> usize {
         self.ready_queues.ready()

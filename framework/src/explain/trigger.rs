@@ -131,6 +131,11 @@ impl<K: QueueKey> Triggers<K> {
         taken
     }
 
+    /// Drops the triggers of all keys.
+    pub(crate) fn clear(&self) {
+        *self.by_key.lock() = HashMap::new();
+    }
+
     /// The triggers with which keys wait for which `matches` holds.
     pub(crate) fn waiting(&self, matches: impl Fn(&K) -> bool) -> Vec<Trigger> {
         let by_key = self.by_key.lock();

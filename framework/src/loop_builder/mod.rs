@@ -1,7 +1,9 @@
 //! The builder of a loop.
 
+mod activity;
 mod enqueue;
 mod event_mapping;
+mod handlers;
 mod source;
 
 use std::collections::BTreeSet;
@@ -14,23 +16,24 @@ use futures::future::BoxFuture;
 use kcm_api::{KnownView, ObjectKey, Resource, View};
 use kcm_client::{ApiClient, BoxError};
 use kcm_config::Setting;
-use kcm_informers::{Cache, Change, Factory, HandlerOptions, Informer, ListOptions, MultiNamespaceInformer, Origin};
+use kcm_informers::{Cache, Change, Factory, HandlerOptions, Informer, ListOptions, MultiNamespaceInformer};
 use kcm_workqueue::{Queue, QueueOptions, RetryLimits};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::consistency::Primary;
 use crate::control_loop::Loop;
-use crate::explain::{ChangeKind, TriggerCause, Triggers};
+use crate::explain::Triggers;
 use crate::live_settings::{LiveSettings, WorkerCount};
 use crate::metrics::Metrics;
 use crate::queue_key::QueueKey;
 use crate::reconcile::{
     DeclaredWrites, Keyless, LoopContext, LoopCore, ObjectSource, OfObjects, Reconcile, ReconcileObject, Session,
-    Workers, priority,
+    Workers,
 };
 use event_mapping::controllers;
+use handlers::{Target, add_handler, resync_phase};
 
+pub(crate) use activity::Activity;
 pub use enqueue::Enqueue;
 pub use source::Source;
 
@@ -46,6 +49,8 @@ pub use source::Source;
 /// - *A change of a [watched](Self::watches) resource enqueues what its event mapping returns, at once or later.*
 /// - *A list that is repeated enqueues nothing for objects that have not changed.*
 /// - *Keys of live changes go before those of the first list*, and of resyncs.
+/// - *A loop that does not run drops changes, and enqueues what its caches hold when it starts.* Live changes go first. A
+///   standby holds no keys.
 /// - *A loop reads [several namespaces](Self::in_namespaces) and no others* as one cache. *Of several namespaces, a write is
 ///   waited for in its own.*
 /// - *No loop takes a key before its caches have synced*, and no key is reconciled again before they show its writes.
@@ -126,13 +131,6 @@ pub(crate) struct LoopEnvironment {
 
 /// Adds an event handler that enqueues into the queue of a target.
 type AddHandler<K> = Box<dyn FnOnce(&Target<K>) -> Result<(), LoopError> + Send>;
-
-/// The queue of the event handlers, and the caches of the primary resource.
-struct Target<K> {
-    queue: Queue<K>,
-    triggers: Arc<Triggers<K>>,
-    primary: Arc<[Arc<dyn Cache>]>,
-}
 
 /// A mistake in the description of a loop.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -385,11 +383,14 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
         let queue = self.queue();
         let primary = self.primary.of(&self.caches).into();
         let triggers = Arc::clone(&self.triggers);
-        let target = Target { queue: queue.clone(), triggers: Arc::clone(&triggers), primary };
+        let activity = Activity::default();
+        let runs = activity.runs();
+        let target = Target { queue: queue.clone(), triggers: Arc::clone(&triggers), primary, activity, runs };
         let added = std::mem::take(&mut self.handlers).into_iter().try_for_each(|add| add(&target));
+        let activity = target.activity;
         let check = self.check();
         let (workers, primary, has_barrier) = (self.workers.clone(), self.primary.clone(), self.has_barrier);
-        let described = Workers::new(self.core(), queue, triggers, reconciler, primary, has_barrier);
+        let described = Workers::new(self.core(), queue, triggers, activity, reconciler, primary, has_barrier);
         described.into_loop(workers).checked(move || Ok(added.clone().and_then(|()| check())?))
     }
 
@@ -422,8 +423,9 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
     /// The options of an event handler, which is named after the controller and the loop.
     fn handler_options<V>(&self, source: &Source<V>) -> HandlerOptions {
         let LoopEnvironment { controller, resync_period, .. } = self.environment;
-        let name = format!("{controller}/{}", self.name).into();
-        HandlerOptions { name, resync_period: source.resync.period(resync_period) }
+        let name = format!("{controller}/{}", self.name);
+        let phase = source.resync.is_of_manager().then(|| resync_phase(&name, &source.resource, resync_period));
+        HandlerOptions { name: name.into(), resync_period: source.resync.period(resync_period), resync_phase: phase }
     }
 
     /// Adds a cache, once; returns its position.
@@ -477,41 +479,6 @@ impl ControlLoopBuilder {
     fn keyless(self) -> Keyless {
         Keyless(self.core())
     }
-}
-
-/// Adds an event handler of the informer whose cache has that position in the list of the loop.
-fn add_handler<K, V, I>(
-    informer: &Informer<V>,
-    cache: usize,
-    options: HandlerOptions,
-    target: &Target<K>,
-    event_mapping: impl Fn(&Change<V>) -> I + Send + 'static,
-) where
-    K: QueueKey,
-    V: View,
-    I: IntoIterator<Item: Into<Enqueue<K>>>,
-{
-    let (queue, triggers) = (target.queue.clone(), Arc::clone(&target.triggers));
-    informer.add_event_handler(options, move |change, origin| {
-        let kind = match change {
-            Change::Added(_) => ChangeKind::Added,
-            Change::Updated { .. } => ChangeKind::Updated,
-            Change::Deleted { .. } => ChangeKind::Deleted,
-        };
-        for enqueue in event_mapping(change) {
-            let Enqueue { key, after } = enqueue.into();
-            // Objects of the first list and of resyncs are many, and their cause is what is left without a record.
-            if origin == Origin::Live {
-                let due = (!after.is_zero()).then(|| Instant::now() + after);
-                triggers.add(&key, TriggerCause::Event { cache, change: kind }, Some(change.key()), due);
-            }
-            if after.is_zero() {
-                queue.add(key, priority(origin));
-            } else {
-                queue.add_after(key, after, priority(origin));
-            }
-        }
-    });
 }
 
 impl<K: QueueKey> fmt::Debug for ControlLoopBuilder<K> {

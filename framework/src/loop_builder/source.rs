@@ -66,6 +66,10 @@ pub(super) enum Resync {
 }
 
 impl Resync {
+    pub(super) const fn is_of_manager(self) -> bool {
+        matches!(self, Self::PeriodOfManager)
+    }
+
     /// Returns the resync period. `of_manager` is the period of the manager.
     pub(super) const fn period(self, of_manager: Duration) -> Option<Duration> {
         match self {

@@ -157,6 +157,12 @@ impl kcm_workqueue::Metrics for OneQueue {
         self.longest_wait.fetch_max(u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
+    fn dropped(&self, keys: u64) {
+        let keys = i64::try_from(keys).unwrap_or(i64::MAX);
+        self.depth.dec_by(keys);
+        self.ready.fetch_sub(keys, Ordering::Relaxed);
+    }
+
     fn finished(&self, worked: Duration) {
         self.worked.observe(worked.as_secs_f64());
     }

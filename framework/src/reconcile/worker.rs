@@ -26,6 +26,8 @@ use crate::consistency::{Primary, Tracker};
 use crate::control_loop::Loop;
 use crate::explain::{Ended, Notes, TriggerCause, Triggers};
 use crate::live_settings::WorkerCount;
+use crate::loop_builder::Activity;
+use crate::progress::stall_probe;
 use crate::queue_key::QueueKey;
 
 /// The back-off of a preparation that fails: 1 s doubling to a minute.
@@ -37,6 +39,7 @@ pub(crate) struct Workers<K: QueueKey> {
     pub(super) queue: Queue<K>,
     /// The reconciles that failed in what may be an outage.
     undecided: Undecided<Failure<K>>,
+    activity: Activity,
     pub(super) recording: Recording<K>,
     /// Behind a pointer, so that workers are code of a key's type only, and not of each reconciler's.
     reconciler: Box<dyn Reconcile<K>>,
@@ -54,6 +57,7 @@ impl<K: QueueKey> Workers<K> {
         core: LoopCore,
         queue: Queue<K>,
         triggers: Arc<Triggers<K>>,
+        activity: Activity,
         reconciler: Box<dyn Reconcile<K>>,
         primary: Primary,
         has_barrier: bool,
@@ -67,6 +71,7 @@ impl<K: QueueKey> Workers<K> {
             preparing: Mutex::default(),
             core,
             queue,
+            activity,
             reconciler,
             primary,
         }
@@ -81,6 +86,8 @@ impl<K: QueueKey> Workers<K> {
         let described = Loop::new(inspect.core.name, inspect.core.caches.to_vec(), move |cancel| {
             let (shared, workers) = (Arc::clone(&shared), workers.clone());
             Box::pin(async move {
+                let triggers = shared.recording.triggers();
+                let _running = shared.activity.begin(&shared.queue, triggers, &cancel);
                 let was_cancelled = cancel.run_until_cancelled(shared.prepare()).await.is_none();
                 if was_cancelled {
                     return Ok(());

@@ -1,6 +1,8 @@
 //! When a key has seen its own writes: the rules of read-your-own-writes, without clock, caches or API server.
 
-use std::collections::BTreeSet;
+use std::cell::Cell;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use kcm_api::{ObjectKey, ResourceVersion, Uid};
@@ -293,4 +295,106 @@ fn a_cache_whose_resource_has_disappeared_holds_no_key() {
     assert!(state.object_ended(PODS, &Uid::from("u")).is_empty() && state.cache_reached(PODS, &rv("9")).is_empty());
     assert_eq!(state.cache_reached(SETS, &rv("6")), ["both"]);
     assert!(state.is_empty());
+}
+
+thread_local! {
+    static COMPARISONS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// A key that counts how often keys are compared.
+#[derive(Debug, Clone, Hash)]
+struct Counted(usize);
+
+impl Ord for Counted {
+    fn cmp(&self, other: &Self) -> Ordering {
+        COMPARISONS.set(COMPARISONS.get() + 1);
+        self.0.cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Counted {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Counted {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Counted {}
+
+/// Number of comparisons of a thousand reconciles that write and are confirmed, beside so many waiting keys.
+fn comparisons_beside(waiting: usize, now: Instant) -> usize {
+    const RECONCILES: usize = 1_000;
+    let uid = |key: usize| Uid::from(format!("uid-{key}").as_str());
+    let mut state = PendingWrites::new(1);
+    let wrote = |at: usize| vec![version(0, &at.to_string())];
+    for key in 0..waiting {
+        state.add(&Counted(key), Some(&uid(key)), wrote(1_000_000 + key), now);
+    }
+    COMPARISONS.set(0);
+    for at in 0..RECONCILES {
+        let key = Counted(waiting + at);
+        let later = now + Duration::from_millis(at as u64 + 1);
+        state.add(&key, Some(&uid(key.0)), wrote(at + 1), later);
+        assert_eq!(state.next_check(), Some(now + CHECK_AFTER));
+        assert!(state.due(later).is_empty());
+        let ended = if at % 2 == 0 {
+            state.cache_reached(0, &rv(&(at + 1).to_string()))
+        } else {
+            state.owner_ended(&uid(key.0), |_| true)
+        };
+        assert_eq!(ended, [key]);
+    }
+    COMPARISONS.get()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_costs_the_same_however_many_keys_wait() {
+    let now = Instant::now();
+    let [few, many] = [50, 5_000].map(|waiting| comparisons_beside(waiting, now));
+    assert!(many < 4 * few, "{few} comparisons beside 50 waiting keys, {many} beside 5,000");
+}
+
+proptest! {
+    #[test]
+    fn the_next_check_and_the_keys_of_an_owner_are_those_of_a_search_of_all_keys(
+        steps in prop::collection::vec((0_usize..8, 0_usize..3, 0_u64..60, 0_usize..4), 1..80),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().start_paused(true).enable_time().build().unwrap();
+        runtime.block_on(async {
+            let keys = ["a", "b", "c", "d", "e", "f", "g", "h"];
+            let uids = ["one", "two", "three"].map(Uid::from);
+            let begun = Instant::now();
+            let mut state: PendingWrites<Key> = PendingWrites::new(1);
+            let mut owners: BTreeMap<Key, usize> = BTreeMap::new();
+            let mut now = begun;
+            for (key, owner, delay, verb) in steps {
+                now += Duration::from_secs(delay / 4);
+                match verb {
+                    0 | 1 => {
+                        let deadline = now + Duration::from_secs(delay);
+                        let writes = if verb == 0 { vec![version(PODS, "9")] } else { vec![lost(deadline)] };
+                        state.add(&keys[key], Some(&uids[owner]), writes, now);
+                        owners.entry(keys[key]).or_insert(owner);
+                    }
+                    2 => drop(state.due(now)),
+                    _ => {
+                        let mut expected: Vec<Key> =
+                            owners.iter().filter(|(_, of)| **of == owner).map(|(key, _)| *key).collect();
+                        let mut ended = state.owner_ended(&uids[owner], |_| true);
+                        ended.sort_unstable();
+                        expected.sort_unstable();
+                        assert_eq!(ended, expected);
+                        owners.retain(|_, of| *of != owner);
+                    }
+                }
+                let all = owners.keys().map(|key| state.of(key).expect("the key waits").1);
+                assert_eq!(state.next_check(), all.min());
+            }
+        });
+    }
 }

@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 
 use super::Store;
 use super::sorted_chunks::SortedChunks;
+use crate::panic_message::panic_message;
 
 /// An index: the objects of a cache by the keys that a function computes.
 ///
@@ -89,13 +90,27 @@ impl<V: View, K: Eq + Hash + 'static> Index<V, K> {
     }
 }
 
-type KeysOf<V, K> = Box<dyn Fn(&V, &mut dyn FnMut(K)) + Send + Sync>;
+type KeysOf<V, K> = Arc<dyn Fn(&V, &mut dyn FnMut(K)) + Send + Sync>;
+
+/// An index function panicked, so that the object cannot be found by it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the function of the index {index:?} panicked: {panic}")]
+pub struct IndexPanicked {
+    /// The name of the index.
+    pub index: &'static str,
+    /// The message of the panic.
+    pub panic: String,
+}
+
+type Keys<K> = SmallVec<[K; 2]>;
 
 /// An index of one key type; lives inside the store, under its lock.
 pub(super) struct IndexMap<V, K> {
     name: &'static str,
     keys: KeysOf<V, K>,
     entries: HashMap<K, SortedChunks<V>>,
+    /// The keys of the object that is about to be put.
+    prepared: Keys<K>,
 }
 
 impl<V: View, K: Eq + Hash> IndexMap<V, K> {
@@ -111,10 +126,12 @@ impl<V: View, K: Eq + Hash> IndexMap<V, K> {
 
 /// An index of any key type.
 pub(super) trait AnyIndex<V>: Send + Sync {
-    /// Replaces `old` by `new`; both have the same object key.
+    /// Computes the keys of `new` for the [`update`](Self::update) that follows. Nothing that readers see changes.
+    fn prepare(&mut self, new: &Arc<V>) -> Result<(), IndexPanicked>;
+    /// Replaces `old` by `new`, which was prepared; both have the same object key.
     fn update(&mut self, old: Option<&Arc<V>>, new: Option<&Arc<V>>);
-    /// Rebuilds the index from all objects.
-    fn rebuild(&mut self, objects: &mut dyn Iterator<Item = &Arc<V>>);
+    /// Returns an empty index with the same function.
+    fn emptied(&self) -> Box<dyn AnyIndex<V>>;
     fn as_any(&self) -> &dyn Any;
 }
 
@@ -123,19 +140,15 @@ impl<V: View, K: Eq + Hash + Clone + Send + Sync + 'static> IndexMap<V, K> {
     where
         I: IntoIterator<Item = K>,
     {
-        let keys: KeysOf<V, K> = Box::new(move |object, each| keys(object).into_iter().for_each(each));
-        Self { name, keys, entries: HashMap::new() }
+        let keys: KeysOf<V, K> = Arc::new(move |object, each| keys(object).into_iter().for_each(each));
+        Self { name, keys, entries: HashMap::new(), prepared: Keys::new() }
     }
 
-    /// The keys of an object. After a panic of the function the object has none, and the cache stays intact.
-    fn keys_of(&self, object: &Arc<V>) -> SmallVec<[K; 2]> {
-        let mut found = SmallVec::new();
-        let outcome = catch_unwind(AssertUnwindSafe(|| (self.keys)(object, &mut |key| found.push(key))));
-        if outcome.is_err() {
-            tracing::error!(index = self.name, key = %object.meta().key, "Index function panicked");
-            found.clear();
-        }
-        found
+    fn keys_of(&self, object: &Arc<V>) -> Result<Keys<K>, IndexPanicked> {
+        let mut found = Keys::new();
+        catch_unwind(AssertUnwindSafe(|| (self.keys)(object, &mut |key| found.push(key))))
+            .map(|()| found)
+            .map_err(|panic| IndexPanicked { index: self.name, panic: panic_message(&*panic) })
     }
 
     fn remove(&mut self, key: &K, object: &Arc<V>) {
@@ -143,19 +156,44 @@ impl<V: View, K: Eq + Hash + Clone + Send + Sync + 'static> IndexMap<V, K> {
         objects.remove(object);
         if objects.is_empty() {
             self.entries.remove(key);
-            if self.entries.capacity() > 64 && self.entries.len() < self.entries.capacity() / 4 {
-                self.entries.shrink_to(self.entries.len() * 2);
-            }
+            self.shrink();
+        }
+    }
+
+    /// Removes an object whose keys are not known any more, because the function panics now: each entry is searched.
+    fn remove_everywhere(&mut self, object: &Arc<V>) {
+        self.entries.retain(|_, objects| {
+            objects.remove(object);
+            !objects.is_empty()
+        });
+        self.shrink();
+    }
+
+    fn shrink(&mut self) {
+        if self.entries.capacity() > 64 && self.entries.len() < self.entries.capacity() / 4 {
+            self.entries.shrink_to(self.entries.len() * 2);
         }
     }
 }
 
 impl<V: View, K: Eq + Hash + Clone + Send + Sync + 'static> AnyIndex<V> for IndexMap<V, K> {
+    fn prepare(&mut self, new: &Arc<V>) -> Result<(), IndexPanicked> {
+        self.prepared = self.keys_of(new)?;
+        Ok(())
+    }
+
     fn update(&mut self, old: Option<&Arc<V>>, new: Option<&Arc<V>>) {
-        let old_keys = old.map(|object| self.keys_of(object)).unwrap_or_default();
-        let new_keys = new.map(|object| self.keys_of(object)).unwrap_or_default();
+        let new_keys = std::mem::take(&mut self.prepared);
+        let old_keys = match old.map(|old| (old, self.keys_of(old))) {
+            None => Keys::new(),
+            Some((_, Ok(keys))) => keys,
+            Some((old, Err(_))) => {
+                self.remove_everywhere(old);
+                Keys::new()
+            }
+        };
         if let Some(old) = old {
-            for key in old_keys.iter().filter(|key| !new_keys.contains(key)) {
+            for key in old_keys.iter().filter(|key| new.is_none() || !new_keys.contains(key)) {
                 self.remove(key, old);
             }
         }
@@ -170,13 +208,9 @@ impl<V: View, K: Eq + Hash + Clone + Send + Sync + 'static> AnyIndex<V> for Inde
         }
     }
 
-    fn rebuild(&mut self, objects: &mut dyn Iterator<Item = &Arc<V>>) {
-        self.entries.clear();
-        let mut sorted: Vec<_> = objects.collect();
-        sorted.sort_by(|a, b| a.meta().key.cmp(&b.meta().key));
-        for object in sorted {
-            self.update(None, Some(object));
-        }
+    fn emptied(&self) -> Box<dyn AnyIndex<V>> {
+        let Self { name, keys, entries: _, prepared: _ } = self;
+        Box::new(Self { name, keys: Arc::clone(keys), entries: HashMap::new(), prepared: Keys::new() })
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -4,11 +4,13 @@
 //! functions of their object.
 //!
 //! # Memory
-//! Beside the object itself (an `Arc` adds 16 bytes to it) the store keeps 10 to 20 bytes per object: the set is keyed
-//! by the key inside the object, not by a copy. Each index adds 8 bytes per object and entry, and 32 bytes and the
-//! index key per distinct key; up to two objects of one index key need no allocation. What shrinks gives memory back.
+//! Beside the object itself (an `Arc` adds 16 bytes to it) the store keeps 20 to 30 bytes per object: the set is keyed
+//! by the key inside the object, not by a copy, and the order of keys takes 8 bytes. Each index adds 8 bytes per object
+//! and entry, and 32 bytes and the index key per distinct key; up to two objects of one index key need no allocation.
+//! What shrinks gives memory back.
 
 mod index;
+mod replacement;
 mod sorted_chunks;
 #[cfg(test)]
 mod tests;
@@ -19,13 +21,15 @@ use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Weak};
 
-use kcm_api::{InternedStr, Meta, ObjectKey, View};
+use kcm_api::{Meta, ObjectKey, View};
 use parking_lot::RwLock;
 
 use crate::change::Change;
 
-pub use index::Index;
 use index::{AnyIndex, IndexMap, IndexUser};
+pub use index::{Index, IndexPanicked};
+pub(crate) use replacement::Replacement;
+pub(crate) use sorted_chunks::SortedChunks;
 
 /// A store of objects by key, with indexes over them.
 pub struct Store<V> {
@@ -34,10 +38,12 @@ pub struct Store<V> {
 
 struct Contents<V> {
     objects: HashSet<ByKey<V>>,
+    /// The same objects in the order of keys.
+    sorted: SortedChunks<V>,
     /// A slot keeps its position. A slot whose index was dropped is used again.
     indexes: Vec<Option<IndexSlot<V>>>,
-    /// The slot of the index by namespace, once there is one.
-    by_namespace: Option<usize>,
+    /// The objects that a new index lacks, because its function panicked for them.
+    unindexed: Vec<(Arc<V>, IndexPanicked)>,
 }
 
 struct IndexSlot<V> {
@@ -98,8 +104,7 @@ impl<V: View> Store<V> {
     /// An empty store without indexes.
     #[must_use]
     pub fn new() -> Self {
-        let contents = Contents { objects: HashSet::new(), indexes: Vec::new(), by_namespace: None };
-        Self { contents: RwLock::new(contents) }
+        Self { contents: RwLock::new(Contents::empty()) }
     }
 
     /// The object with that key.
@@ -111,9 +116,19 @@ impl<V: View> Store<V> {
     /// All objects, sorted by key.
     #[must_use]
     pub fn list(&self) -> Vec<Arc<V>> {
-        let mut objects: Vec<_> = self.contents.read().objects.iter().map(|ByKey(object)| Arc::clone(object)).collect();
-        sort_by_key(&mut objects);
-        objects
+        self.contents.read().sorted.objects()
+    }
+
+    /// Calls `each` with every object, in the order of keys. Copies nothing.
+    ///
+    /// The store takes no change meanwhile, so `each` must only read the object.
+    pub fn for_each(&self, each: impl FnMut(&Arc<V>)) {
+        self.contents.read().sorted.iter().for_each(each);
+    }
+
+    /// The first `most` objects whose key comes after `key`, or the first of all.
+    pub(crate) fn slice_after(&self, key: Option<&ObjectKey>, most: usize) -> Vec<Arc<V>> {
+        self.contents.read().sorted.after(key).take(most).cloned().collect()
     }
 
     /// Number of objects in the cache.
@@ -129,7 +144,10 @@ impl<V: View> Store<V> {
     }
 
     /// Puts an object, which replaces the object of its key; the version that the store already holds changes nothing.
-    pub fn put(&self, object: Arc<V>) -> Put<V> {
+    ///
+    /// # Errors
+    /// If the function of an index panics for the object. The store does not change.
+    pub fn put(&self, object: Arc<V>) -> Result<Put<V>, IndexPanicked> {
         self.contents.write().put(object)
     }
 
@@ -141,44 +159,74 @@ impl<V: View> Store<V> {
         removed
     }
 
-    /// Replaces the contents by `all`, and returns the changes.
+    /// Replaces the contents by `all`, and returns the changes. An object for which the function of an index panics is left
+    /// out.
     ///
     /// Readers see the store before or after, never between. Deletions come first, then additions and updates, each
     /// sorted by key; an object in the same version is no change.
-    pub fn replace(&self, mut all: Vec<Arc<V>>) -> Vec<Change<V>> {
-        sort_by_key(&mut all);
-        // If two objects have one key, the later one is kept, as if they were put one after the other.
-        let mut fresh: Vec<Arc<V>> = Vec::with_capacity(all.len());
-        for object in all {
-            match fresh.last_mut() {
-                Some(last) if last.meta().key == object.meta().key => *last = object,
-                Some(_) | None => fresh.push(object),
-            }
-        }
+    pub fn replace(&self, all: Vec<Arc<V>>) -> Vec<Change<V>> {
+        self.apply(self.changes_to(&all.into_iter().collect()), |_, _| {})
+    }
 
+    /// Applies changes in one step, and returns them. An object for which the function of an index panics is handed to
+    /// `refused`, and is missing from the store then.
+    pub(crate) fn apply(
+        &self,
+        changes: Vec<Change<V>>,
+        mut refused: impl FnMut(&Arc<V>, IndexPanicked),
+    ) -> Vec<Change<V>> {
         let mut contents = self.contents.write();
-        let additional = fresh.len().saturating_sub(contents.objects.len());
-        contents.objects.reserve(additional);
-        let mut newer = Vec::new();
-        for object in &fresh {
-            newer.extend(contents.put(Arc::clone(object)).into_changes(Arc::clone(object)));
-        }
-
-        let mut vanished = Vec::new();
-        if contents.objects.len() > fresh.len() {
-            let is_fresh = |key: &ObjectKey| fresh.binary_search_by(|object| object.meta().key.cmp(key)).is_ok();
-            let objects = contents.objects.iter().map(|ByKey(object)| object);
-            let gone = objects.filter(|object| !is_fresh(&object.meta().key));
-            vanished.extend(gone.cloned());
-            sort_by_key(&mut vanished);
-        }
-        for object in &vanished {
-            contents.remove(&object.meta().key);
-        }
-        let changes =
-            vanished.into_iter().map(|last| Change::Deleted { last, final_state_known: false }).chain(newer).collect();
+        let applied = changes.into_iter().filter_map(|change| {
+            let new = match &change {
+                Change::Added(new) | Change::Updated { new, .. } => new,
+                Change::Deleted { last, .. } => {
+                    contents.remove(&last.meta().key);
+                    return Some(change);
+                }
+            };
+            match contents.put(Arc::clone(new)) {
+                Ok(_) => Some(change),
+                Err(panicked) => {
+                    refused(new, panicked);
+                    contents.remove(&new.meta().key);
+                    change.without_new()
+                }
+            }
+        });
+        let applied = applied.collect();
         contents.shrink();
-        changes
+        applied
+    }
+
+    /// The changes that turn the contents into `all`: deletions, then additions and updates, each sorted by key.
+    pub(crate) fn changes_to(&self, all: &SortedChunks<V>) -> Vec<Change<V>> {
+        let contents = self.contents.read();
+        let (mut vanished, mut newer) = (Vec::new(), Vec::new());
+        let mut known = contents.sorted.iter().peekable();
+        let deleted = |last: &Arc<V>| Change::Deleted { last: Arc::clone(last), final_state_known: false };
+        for new in all.iter() {
+            // What has not changed is the same allocation, so that most keys need no comparison.
+            if known.next_if(|old| Arc::ptr_eq(old, new)).is_some() {
+                continue;
+            }
+            let key = &new.meta().key;
+            while let Some(old) = known.next_if(|old| old.meta().key < *key) {
+                vanished.push(deleted(old));
+            }
+            let old = known.next_if(|old| old.meta().key == *key);
+            newer.extend(Put::of(old, new).into_changes(Arc::clone(new)));
+        }
+        vanished.extend(known.map(deleted));
+        vanished.append(&mut newer);
+        vanished
+    }
+
+    /// Takes the objects that a new index lacks, because its function panicked for them.
+    pub(crate) fn take_unindexed(&self) -> Vec<(Arc<V>, IndexPanicked)> {
+        if self.contents.read().unindexed.is_empty() {
+            return Vec::new();
+        }
+        std::mem::take(&mut self.contents.write().unindexed)
     }
 
     /// An index by the keys that `keys` returns for each object.
@@ -198,28 +246,24 @@ impl<V: View> Store<V> {
         let user = known.unwrap_or_else(|| {
             let slot = contents.free_slot();
             let user = Arc::new(IndexUser::new(self, slot));
-            let index = contents.built(IndexMap::<V, K>::new(name, keys));
+            let index = contents.built(Box::new(IndexMap::<V, K>::new(name, keys)));
             contents.indexes[slot] = Some(IndexSlot { identity, user: Arc::downgrade(&user), index });
             user
         });
         Index::new(user)
     }
 
-    /// The objects of a namespace, sorted by key; the first call creates the index, which stays.
+    /// The objects of a namespace, sorted by key.
     #[must_use]
     pub fn in_namespace(&self, namespace: &str) -> Vec<Arc<V>> {
-        // An existing index must not block other readers.
-        let known = self.contents.read().by_namespace;
-        let slot = known.unwrap_or_else(|| self.contents.write().namespace_index());
-        self.read_index(slot, |index: &IndexMap<V, InternedStr>| index.objects(namespace))
+        self.contents.read().sorted.in_namespace(namespace).cloned().collect()
     }
 
-    /// Rebuilds all indexes, which a panic may have left incomplete.
-    pub(crate) fn rebuild_indexes(&self) {
-        let Contents { objects, indexes, by_namespace: _ } = &mut *self.contents.write();
-        for slot in indexes.iter_mut().flatten() {
-            slot.index.rebuild(&mut objects.iter().map(|ByKey(object)| object));
-        }
+    /// Calls `each` with every object of a namespace, in the order of keys. Copies nothing.
+    ///
+    /// The store takes no change meanwhile, so `each` must only read the object.
+    pub fn for_each_in_namespace(&self, namespace: &str, each: impl FnMut(&Arc<V>)) {
+        self.contents.read().sorted.in_namespace(namespace).for_each(each);
     }
 
     fn read_index<K: 'static, R>(&self, slot: usize, read: impl FnOnce(&IndexMap<V, K>) -> R) -> R {
@@ -245,6 +289,10 @@ impl<V: View> Default for Store<V> {
 }
 
 impl<V: View> Contents<V> {
+    fn empty() -> Self {
+        Self { objects: HashSet::new(), sorted: SortedChunks::new(), indexes: Vec::new(), unindexed: Vec::new() }
+    }
+
     /// A slot without an index.
     fn free_slot(&mut self) -> usize {
         self.indexes.iter().position(Option::is_none).unwrap_or_else(|| {
@@ -253,42 +301,41 @@ impl<V: View> Contents<V> {
         })
     }
 
-    /// An index of the objects in the store.
-    fn built(&self, mut index: impl AnyIndex<V> + 'static) -> Box<dyn AnyIndex<V>> {
-        index.rebuild(&mut self.objects.iter().map(|ByKey(object)| object));
-        Box::new(index)
+    /// Fills an empty index with the objects in the store.
+    fn built(&mut self, mut index: Box<dyn AnyIndex<V>>) -> Box<dyn AnyIndex<V>> {
+        for object in self.sorted.iter() {
+            match index.prepare(object) {
+                Ok(()) => index.update(None, Some(object)),
+                Err(panicked) => self.unindexed.push((Arc::clone(object), panicked)),
+            }
+        }
+        index
     }
 
-    fn namespace_index(&mut self) -> usize {
-        self.by_namespace.unwrap_or_else(|| {
-            let slot = self.free_slot();
-            let namespace = |object: &V| object.meta().key.namespace().map(InternedStr::from);
-            let index = self.built(IndexMap::<V, InternedStr>::new("namespace", namespace));
-            self.indexes[slot] = Some(IndexSlot { identity: None, user: Weak::new(), index });
-            *self.by_namespace.insert(slot)
-        })
-    }
-
-    fn put(&mut self, object: Arc<V>) -> Put<V> {
-        let old = match self.objects.get(&object.meta().key) {
-            Some(ByKey(old)) if is_same_version(old.meta(), object.meta()) => return Put::Unchanged,
-            Some(ByKey(old)) => Some(Arc::clone(old)),
-            None => None,
-        };
+    fn put(&mut self, object: Arc<V>) -> Result<Put<V>, IndexPanicked> {
+        let old = self.objects.get(&object.meta().key).map(|ByKey(old)| old);
+        let put = Put::of(old, &object);
+        if matches!(put, Put::Unchanged) {
+            return Ok(put);
+        }
+        // All keys are known before anything changes, so that a panic leaves no half of a change.
+        let mut indexes = self.indexes.iter_mut().flatten();
+        indexes.try_for_each(|slot| slot.index.prepare(&object))?;
+        let old = old.cloned();
         for slot in self.indexes.iter_mut().flatten() {
             slot.index.update(old.as_ref(), Some(&object));
         }
-        let uid = object.meta().uid.clone();
-        self.objects.replace(ByKey(object));
-        match old {
-            None => Put::Added,
-            Some(old) if old.meta().uid == uid => Put::Updated { old },
-            Some(old) => Put::Replaced { old },
+        match &old {
+            Some(old) => self.sorted.replace(old, &object),
+            None => self.sorted.insert(&object),
         }
+        self.objects.replace(ByKey(object));
+        Ok(put)
     }
 
     fn remove(&mut self, key: &ObjectKey) -> Option<Arc<V>> {
         let ByKey(old) = self.objects.take(key)?;
+        self.sorted.remove(&old);
         for slot in self.indexes.iter_mut().flatten() {
             slot.index.update(Some(&old), None);
         }
@@ -304,6 +351,16 @@ impl<V: View> Contents<V> {
 }
 
 impl<V: View> Put<V> {
+    /// The result of putting `new` in the place of `old`.
+    fn of(old: Option<&Arc<V>>, new: &Arc<V>) -> Self {
+        match old {
+            None => Self::Added,
+            Some(old) if is_same_version(old.meta(), new.meta()) => Self::Unchanged,
+            Some(old) if old.meta().uid == new.meta().uid => Self::Updated { old: Arc::clone(old) },
+            Some(old) => Self::Replaced { old: Arc::clone(old) },
+        }
+    }
+
     /// The changes of which event handlers are notified after `new` was put.
     pub(crate) fn into_changes(self, new: Arc<V>) -> impl Iterator<Item = Change<V>> {
         let (first, second) = match self {
@@ -316,9 +373,4 @@ impl<V: View> Put<V> {
         };
         first.into_iter().chain(second)
     }
-}
-
-fn sort_by_key<V: View>(objects: &mut [Arc<V>]) {
-    // Stable: `replace` relies on the order of objects with one key.
-    objects.sort_by(|a, b| a.meta().key.cmp(&b.meta().key));
 }

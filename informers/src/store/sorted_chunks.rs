@@ -1,4 +1,4 @@
-//! The objects of one key of an index, sorted by object key.
+//! Objects sorted by key: all objects of a store, the objects of one key of an index, or a list that is being read.
 
 use std::sync::Arc;
 
@@ -18,14 +18,35 @@ type Chunk<V> = SmallVec<[Arc<V>; 2]>;
 ///
 /// A stored object is found by its address within its chunk: comparing keys reads the memory of each object, which
 /// among 50,000 pods misses the caches of the processor.
-pub(super) struct SortedChunks<V>(SmallVec<[Chunk<V>; 1]>);
+pub(crate) struct SortedChunks<V>(SmallVec<[Chunk<V>; 1]>);
+
+impl<V> SortedChunks<V> {
+    /// Drops chunks for about that many objects from the end. Returns `false` if there are none.
+    pub(super) fn drop_some(&mut self, objects: usize) -> bool {
+        let kept = self.0.len().saturating_sub(objects.div_ceil(CHUNK));
+        let has_some = !self.0.is_empty();
+        self.0.truncate(kept);
+        has_some
+    }
+}
+
+impl<V: View> FromIterator<Arc<V>> for SortedChunks<V> {
+    /// Of several objects with one key the last is kept.
+    fn from_iter<I: IntoIterator<Item = Arc<V>>>(objects: I) -> Self {
+        let mut chunks = Self::new();
+        for object in objects {
+            chunks.insert(&object);
+        }
+        chunks
+    }
+}
 
 impl<V: View> SortedChunks<V> {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self(SmallVec::new_const())
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.iter().map(SmallVec::len).sum()
     }
 
@@ -33,7 +54,7 @@ impl<V: View> SortedChunks<V> {
         self.0.is_empty()
     }
 
-    pub(super) fn objects(&self) -> Vec<Arc<V>> {
+    pub(crate) fn objects(&self) -> Vec<Arc<V>> {
         let mut objects = Vec::with_capacity(self.len());
         for chunk in &self.0 {
             objects.extend_from_slice(chunk);
@@ -41,12 +62,38 @@ impl<V: View> SortedChunks<V> {
         objects
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<V>> {
+        self.0.iter().flatten()
+    }
+
+    /// The objects whose key comes after `key`, or all objects.
+    pub(crate) fn after(&self, key: Option<&ObjectKey>) -> impl Iterator<Item = &Arc<V>> {
+        self.from(self.first_not(|object| key.is_some_and(|key| object.meta().key <= *key)))
+    }
+
+    /// The objects of a namespace.
+    pub(super) fn in_namespace(&self, namespace: &str) -> impl Iterator<Item = &Arc<V>> {
+        self.from(self.first_not(|object| object.meta().key.namespace() < Some(namespace)))
+            .take_while(move |object| object.meta().key.namespace() == Some(namespace))
+    }
+
+    /// The place of the first object for which `is_before` does not hold. It must hold for the first objects in the order
+    /// of keys, and for no others.
+    fn first_not(&self, is_before: impl Fn(&V) -> bool) -> (usize, usize) {
+        let chunk = self.0.partition_point(|chunk| chunk.last().is_some_and(|last| is_before(last)));
+        (chunk, self.0.get(chunk).map_or(0, |chunk| chunk.partition_point(|object| is_before(object))))
+    }
+
+    fn from(&self, (chunk, at): (usize, usize)) -> impl Iterator<Item = &Arc<V>> {
+        self.0.iter().skip(chunk).flatten().skip(at)
+    }
+
     pub(super) fn any(&self, mut matches: impl FnMut(&V) -> bool) -> bool {
         self.0.iter().flatten().any(|object| matches(object))
     }
 
     /// Inserts an object, which replaces the object of its key.
-    pub(super) fn insert(&mut self, object: &Arc<V>) {
+    pub(crate) fn insert(&mut self, object: &Arc<V>) {
         let key = &object.meta().key;
         let Some(chunk_at) = self.chunk_of(key) else {
             self.0.push(SmallVec::from_iter([Arc::clone(object)]));
@@ -91,6 +138,19 @@ impl<V: View> SortedChunks<V> {
         } else if chunk.len() <= CHUNK / 4 {
             self.join(chunk_at);
         }
+    }
+
+    /// Removes the object of a key.
+    pub(crate) fn remove_key(&mut self, key: &ObjectKey) {
+        if let Some(object) = self.find(key) {
+            self.remove(&object);
+        }
+    }
+
+    fn find(&self, key: &ObjectKey) -> Option<Arc<V>> {
+        let chunk = &self.0[self.chunk_of(key)?];
+        let at = chunk.binary_search_by(|object| object.meta().key.cmp(key)).ok()?;
+        Some(Arc::clone(&chunk[at]))
     }
 
     /// Joins a small chunk with a neighbour that has room, and frees memory.
@@ -194,6 +254,12 @@ mod tests {
                 prop_assert!(found.iter().zip(&expected).all(|(a, b)| Arc::ptr_eq(a, b)));
                 prop_assert_eq!(chunks.is_empty(), expected.is_empty());
                 prop_assert!(chunks.0.iter().all(|chunk| (1..=CHUNK).contains(&chunk.len())));
+                for from in [0, 1, NAMES / 2, NAMES] {
+                    let reached = object(from);
+                    let after = chunks.after(Some(&reached.metadata.key));
+                    let expected = model.range(from + 1..).map(|(_, object)| object);
+                    prop_assert!(after.map(Arc::as_ptr).eq(expected.map(Arc::as_ptr)));
+                }
             }
         }
     }

@@ -1,7 +1,8 @@
 //! The store against a model: a sorted map, with indexes computed from scratch.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use kcm_api::{ObjectKey, PartialObjectMeta, View};
 use proptest::prelude::*;
@@ -18,15 +19,6 @@ fn object(namespace: &str, name: &str, uid: &str, version: u64, app: &str) -> Ar
 
 fn app_of(object: &PartialObjectMeta) -> Option<String> {
     object.meta().labels.get("app").map(str::to_owned)
-}
-
-#[test]
-fn an_index_that_is_there_is_found_while_others_read() {
-    let store = Arc::new(Store::<PartialObjectMeta>::new());
-    store.put(object("a", "x", "u", 1, "web"));
-    assert_eq!(store.in_namespace("a").len(), 1);
-    let _reading = store.contents.read();
-    assert_eq!(store.in_namespace("a").len(), 1, "asking to write would wait here for ever");
 }
 
 #[derive(Debug, Clone)]
@@ -111,7 +103,7 @@ proptest! {
                 Op::Put(row) => {
                     let object = made(row);
                     put(&mut model, Arc::clone(&object));
-                    let changes: Vec<_> = store.put(Arc::clone(&object)).into_changes(object).collect();
+                    let changes: Vec<_> = store.put(Arc::clone(&object)).unwrap().into_changes(object).collect();
                     apply(&mut subscriber, &changes);
                 }
                 Op::Remove(row) => {
@@ -161,9 +153,9 @@ fn replace_tells_the_set_difference_vanished_first() {
     let store = Store::new();
     for object in [object("a", "stays", "1", 1, ""), object("a", "goes", "2", 2, ""), object("a", "alters", "3", 3, "")]
     {
-        store.put(object);
+        store.put(object).unwrap();
     }
-    store.put(object("a", "reborn", "4", 4, ""));
+    store.put(object("a", "reborn", "4", 4, "")).unwrap();
     let all = vec![
         object("a", "new", "5", 9, ""),
         object("a", "reborn", "6", 8, ""),
@@ -188,7 +180,7 @@ fn replace_tells_the_set_difference_vanished_first() {
 #[test]
 fn an_index_made_late_holds_what_is_there() {
     let store = Arc::new(Store::new());
-    store.put(object("a", "x", "1", 1, "web"));
+    store.put(object("a", "x", "1", 1, "web")).unwrap();
     let index = store.index("app", |object: &PartialObjectMeta| app_of(object));
     assert_eq!(index.get("web").len(), 1);
 }
@@ -204,14 +196,14 @@ fn indexes(store: &Store<PartialObjectMeta>) -> usize {
 #[test]
 fn an_index_of_the_same_name_and_function_is_shared_and_dropped_with_its_last_handle() {
     let store = Arc::new(Store::new());
-    store.put(object("a", "x", "1", 1, "web"));
+    store.put(object("a", "x", "1", 1, "web")).unwrap();
     let (one, other) = (by_app(&store), by_app(&store));
     assert_eq!(indexes(&store), 1);
     drop(one);
     assert_eq!((other.count("web"), indexes(&store)), (1, 1));
     drop(other);
     assert_eq!(indexes(&store), 0);
-    store.put(object("a", "y", "2", 2, "web"));
+    store.put(object("a", "y", "2", 2, "web")).unwrap();
     assert_eq!(by_app(&store).count("web"), 2);
     assert_eq!(store.contents.read().indexes.len(), 1, "the slot is used again");
 }
@@ -219,7 +211,7 @@ fn an_index_of_the_same_name_and_function_is_shared_and_dropped_with_its_last_ha
 #[test]
 fn indexes_of_one_name_with_other_functions_or_captured_values_are_others() {
     let store = Arc::new(Store::new());
-    store.put(object("a", "x", "1", 1, "web"));
+    store.put(object("a", "x", "1", 1, "web")).unwrap();
     let by_text = by_app(&store);
     let by_number = store.index("app", |_: &PartialObjectMeta| [7_u8]);
     let by_name = store.index("app", |object: &PartialObjectMeta| [object.meta().key.name().to_owned()]);
@@ -231,18 +223,82 @@ fn indexes_of_one_name_with_other_functions_or_captured_values_are_others() {
 }
 
 #[test]
-fn a_panicking_index_function_costs_only_its_object() {
+fn an_object_for_which_an_index_function_panics_is_refused_and_changes_nothing() {
     let store = Arc::new(Store::new());
-    let index = store.index("app", |object: &PartialObjectMeta| {
-        let app = app_of(object);
-        assert_ne!(app.as_deref(), Some("bad"));
-        app
+    let by_app = by_app(&store);
+    let by_name = store.index("name", |object: &PartialObjectMeta| {
+        assert_ne!(app_of(object).as_deref(), Some("bad"));
+        [object.meta().key.name().to_owned()]
     });
-    store.put(object("a", "bad", "1", 1, "bad"));
-    store.put(object("a", "good", "2", 2, "web"));
-    store.put(object("a", "bad", "1", 3, "web"));
-    let names: BTreeSet<_> = index.get("web").iter().map(|object| object.meta().key.name().to_owned()).collect();
-    assert_eq!(names, BTreeSet::from(["bad".to_owned(), "good".to_owned()]));
+    store.put(object("a", "x", "1", 1, "web")).unwrap();
+    let panicked = store.put(object("a", "x", "1", 2, "bad")).unwrap_err();
+    assert_eq!(panicked.index, "name");
+    assert!(panicked.panic.contains("left != right"), "{panicked}");
+    assert_eq!(store.get(&ObjectKey::namespaced("a", "x")).unwrap().meta().resource_version, 1.into());
+    assert_eq!((by_app.count("web"), by_app.count("bad"), by_name.count("x")), (1, 0, 1));
+    store.put(object("a", "x", "1", 3, "app")).unwrap();
+    assert_eq!((by_app.count("web"), by_app.count("app"), by_name.count("x")), (0, 1, 1));
+}
+
+#[test]
+fn an_index_function_that_panics_at_the_removal_leaves_no_ghost() {
+    static PANICS: AtomicBool = AtomicBool::new(false);
+    let store = Arc::new(Store::new());
+    let by_app = store.index("app", |object: &PartialObjectMeta| {
+        assert!(!PANICS.load(Ordering::Relaxed));
+        app_of(object)
+    });
+    for (name, app) in [("x", "web"), ("y", "web"), ("z", "api")] {
+        store.put(object("a", name, name, 1, app)).unwrap();
+    }
+    PANICS.store(true, Ordering::Relaxed);
+    for name in ["x", "z"] {
+        assert!(store.remove(&ObjectKey::namespaced("a", name)).is_some());
+    }
+    let names: Vec<_> = by_app.get("web").iter().map(|object| object.meta().key.name().to_owned()).collect();
+    assert_eq!((names, by_app.count("api"), store.len()), (vec!["y".to_owned()], 0, 1));
+}
+
+#[test]
+fn a_new_index_whose_function_panics_tells_which_objects_it_lacks() {
+    let store = Arc::new(Store::new());
+    for (name, app) in [("x", "web"), ("y", "bad")] {
+        store.put(object("a", name, name, 1, app)).unwrap();
+    }
+    let by_app = store.index("app", |object: &PartialObjectMeta| {
+        assert_ne!(app_of(object).as_deref(), Some("bad"));
+        app_of(object)
+    });
+    let unindexed = store.take_unindexed();
+    let keys: Vec<_> = unindexed.iter().map(|(object, _)| object.meta().key.name()).collect();
+    assert_eq!((keys, by_app.count("web")), (vec!["y"], 1));
+    assert!(store.take_unindexed().is_empty());
+}
+
+#[test]
+fn contents_that_are_built_aside_are_seen_only_when_they_are_exchanged() {
+    let store = Arc::new(Store::new());
+    let kept = by_app(&store);
+    let dropped = store.index("dropped", |_: &PartialObjectMeta| [7_u8]);
+    store.put(object("a", "old", "1", 1, "web")).unwrap();
+    let mut replacement = store.replacement(2);
+    for (name, app) in [("x", "web"), ("y", "api")] {
+        replacement.put(&object("a", name, name, 2, app)).unwrap();
+    }
+    drop(dropped);
+    // It takes the slot of the index that was dropped.
+    let later = store.index("later", |object: &PartialObjectMeta| [object.meta().key.name().to_owned()]);
+    assert_eq!((kept.count("web"), later.count("old"), store.len()), (1, 1, 1));
+    let mut old = store.exchange(replacement);
+    assert_eq!((kept.count("web"), kept.count("api"), store.len()), (1, 1, 2));
+    assert_eq!((later.count("old"), later.count("x"), later.count("y")), (0, 1, 1));
+    let mut steps = 0;
+    while !old.drop_a_part() {
+        steps += 1;
+        assert!(steps < 10, "each step drops a part");
+    }
+    store.put(object("a", "z", "z", 3, "web")).unwrap();
+    assert_eq!((kept.count("web"), later.count("z")), (2, 1));
 }
 
 #[test]
@@ -251,9 +307,9 @@ fn an_object_can_have_several_keys_in_an_index_and_lose_some() {
     let index = store.index("letters", |object: &PartialObjectMeta| {
         app_of(object).unwrap_or_default().chars().collect::<Vec<char>>()
     });
-    store.put(object("a", "x", "1", 1, "aab"));
+    store.put(object("a", "x", "1", 1, "aab")).unwrap();
     assert_eq!((index.count(&'a'), index.count(&'b')), (1, 1), "each key counts once");
-    store.put(object("a", "x", "1", 2, "bc"));
+    store.put(object("a", "x", "1", 2, "bc")).unwrap();
     assert_eq!((index.count(&'a'), index.count(&'b'), index.count(&'c')), (0, 1, 1));
     assert_eq!(index.get(&'b')[0].meta().resource_version, 2.into());
 }
@@ -263,7 +319,7 @@ fn what_shrinks_gives_memory_back() {
     let store = Arc::new(Store::new());
     let by_app = store.index("app", |object: &PartialObjectMeta| app_of(object));
     for number in 0..1000 {
-        store.put(object("a", &format!("o{number}"), "1", number + 1, "web"));
+        store.put(object("a", &format!("o{number}"), "1", number + 1, "web")).unwrap();
     }
     for number in 0..990 {
         store.remove(&ObjectKey::namespaced("a", format!("o{number}")));

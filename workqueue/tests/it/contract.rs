@@ -468,6 +468,40 @@ async fn calls_that_do_not_fit_the_key_do_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_cleared_queue_hands_out_nothing_before_the_next_add() {
+    let queue = queue();
+    add_all(&queue, &["a", "b"], Live);
+    queue.add("c", Initial);
+    queue.add_after("d", millis(50), Live);
+    queue.add_after("a", millis(50), Live);
+    queue.retry("e");
+    queue.clear();
+    assert_eq!((queue.len(), queue.snapshot().remembered, queue.failures(&"e")), (0, 0, 0));
+    advance(Duration::from_hours(1)).await;
+    assert_eq!(take(&queue), None);
+    add_all(&queue, &["b", "a"], Live);
+    assert_eq!(take_all(&queue), ["b", "a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_is_processing_or_parked_outlives_the_clearing() {
+    let queue = queue();
+    add_all(&queue, &["done", "again", "parked"], Live);
+    assert_eq!(take_all(&queue), ["done", "again", "parked"]);
+    queue.park(&"parked");
+    add_all(&queue, &["again", "parked"], Live);
+    queue.add_after("done", millis(50), Live);
+    queue.clear();
+    assert_eq!(take(&queue), None);
+    queue.done(&"done");
+    queue.done(&"again");
+    queue.unpark(&"parked");
+    assert_eq!(take_all(&queue), ["again", "parked"]);
+    advance(millis(50)).await;
+    assert_eq!(take(&queue), None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_shut_down_ends_every_waiting_get() {
     let queue = queue();
     queue.add_after("later", Duration::from_hours(1), Live);
@@ -553,6 +587,10 @@ async fn metrics_count_what_upstream_counts() {
     queue.done(&"a");
     assert_eq!(take_all(&queue), ["c", "b", "a"]);
     queue.park(&"a");
+    queue.add("a", Live);
+    queue.add("d", Live);
+    queue.clear();
+    queue.clear();
     let expected = [
         "added 1",
         "taken 10ms",
@@ -567,6 +605,10 @@ async fn metrics_count_what_upstream_counts() {
         // Since it was added, not since it was done.
         "taken 30ms",
         "finished 0ns",
+        "added 1",
+        "added 1",
+        // The key that is parked still waits.
+        "dropped 1",
     ];
     assert_eq!(*recorded.0.lock(), expected);
 }
@@ -581,6 +623,9 @@ impl Metrics for Recorded {
     }
     fn taken(&self, waited: Duration) {
         self.0.lock().push(format!("taken {waited:?}"));
+    }
+    fn dropped(&self, keys: u64) {
+        self.0.lock().push(format!("dropped {keys}"));
     }
     fn finished(&self, worked: Duration) {
         self.0.lock().push(format!("finished {worked:?}"));

@@ -4,6 +4,7 @@
 //! is an argument.
 
 mod live_check;
+mod waiting_order;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -14,6 +15,7 @@ use kcm_api::{ResourceVersion, Uid};
 use tokio::time::Instant;
 
 use live_check::after_check;
+use waiting_order::WaitingOrder;
 use write::{can_be_confirmed, is_decimal};
 
 pub use live_check::{LiveCheck, LiveState};
@@ -26,6 +28,7 @@ pub const CHECK_AFTER: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct PendingWrites<K> {
     waiting: BTreeMap<K, WaitingKey>,
+    order: WaitingOrder<K>,
     // Per cache, the keys that wait for a version, the lowest first: an event costs only the writes that it confirms.
     versions: Vec<BTreeSet<(Ordered, K)>>,
     deletions: HashMap<(CacheIndex, Uid), Vec<K>>,
@@ -37,6 +40,15 @@ struct WaitingKey {
     // At most one `Version` per cache: caches move forward, so the latest version confirms the earlier ones.
     writes: Vec<PendingWrite>,
     check_at: Instant,
+}
+
+impl WaitingKey {
+    /// Moves the live check of `key` to `deadline`, if it is later.
+    fn check_by<K: Clone + Ord + Eq + Hash>(&mut self, deadline: Instant, key: &K, order: &mut WaitingOrder<K>) {
+        let next = self.check_at.min(deadline);
+        order.reschedule(key, self.check_at, next);
+        self.check_at = next;
+    }
 }
 
 /// A resource version that is a decimal, so that all versions in a set compare.
@@ -61,6 +73,7 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
     pub fn new(caches: usize) -> Self {
         Self {
             waiting: BTreeMap::new(),
+            order: WaitingOrder::new(),
             versions: (0..caches).map(|_| BTreeSet::new()).collect(),
             deletions: HashMap::new(),
         }
@@ -103,13 +116,14 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
     /// the versions that its caches have reached, because an event may have come before the response.
     pub fn add(&mut self, key: &K, owner: Option<&Uid>, writes: Vec<PendingWrite>, now: Instant) -> bool {
         for write in writes.into_iter().filter(can_be_confirmed) {
-            let pending = self.waiting.entry(key.clone()).or_insert_with(|| WaitingKey {
-                owner: owner.cloned(),
-                writes: Vec::new(),
-                check_at: now + CHECK_AFTER,
+            let order = &mut self.order;
+            let pending = self.waiting.entry(key.clone()).or_insert_with(|| {
+                let check_at = now + CHECK_AFTER;
+                order.insert(key, owner, check_at);
+                WaitingKey { owner: owner.cloned(), writes: Vec::new(), check_at }
             });
             if let PendingWrite::OutcomeUnknown { deadline, .. } = &write {
-                pending.check_at = pending.check_at.min(*deadline);
+                pending.check_by(*deadline, key, order);
             }
             Self::insert(&mut self.versions, &mut self.deletions, key, pending, write);
         }
@@ -191,12 +205,7 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
     /// without any. `is_gone` distinguishes a deleted object from a terminating object. Returns the keys that no longer
     /// wait.
     pub fn owner_ended(&mut self, uid: &Uid, is_gone: impl Fn(&K) -> bool) -> Vec<K> {
-        let orphaned: Vec<K> = self
-            .waiting
-            .iter()
-            .filter(|(key, pending)| pending.owner.as_ref() == Some(uid) && is_gone(key))
-            .map(|(key, _)| key.clone())
-            .collect();
+        let orphaned: Vec<K> = self.order.of_owner(uid).iter().filter(|key| is_gone(key)).cloned().collect();
         for key in &orphaned {
             self.forget(key);
         }
@@ -219,6 +228,7 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
     /// Drops all pending writes of `key`.
     pub fn forget(&mut self, key: &K) {
         let Some(pending) = self.waiting.remove(key) else { return };
+        self.order.remove(key, pending.owner.as_ref(), pending.check_at);
         for write in pending.writes {
             match write {
                 PendingWrite::Version { cache, version, .. } => {
@@ -245,26 +255,26 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
     /// Time of the next live check.
     #[must_use]
     pub fn next_check(&self) -> Option<Instant> {
-        self.waiting.values().map(|pending| pending.check_at).min()
+        self.order.next_check()
     }
 
     /// The live checks that are due at `now`; a key that still waits is checked again [`CHECK_AFTER`] later.
     pub fn due(&mut self, now: Instant) -> Vec<LiveCheck<K>> {
         let mut checks = Vec::new();
-        for (key, pending) in &mut self.waiting {
-            if pending.check_at > now {
-                continue;
-            }
-            pending.check_at = now + CHECK_AFTER;
+        for key in self.order.due(now) {
+            let pending = self.waiting.get_mut(&key).expect("a key with a live check must wait");
+            let mut next = now + CHECK_AFTER;
             for write in &pending.writes {
                 if let PendingWrite::OutcomeUnknown { deadline, .. } = write
                     && *deadline > now
                 {
-                    pending.check_at = pending.check_at.min(*deadline);
+                    next = next.min(*deadline);
                     continue;
                 }
                 checks.push(LiveCheck { key: key.clone(), cache: write.cache(), object: write.object().clone() });
             }
+            self.order.reschedule(&key, pending.check_at, next);
+            pending.check_at = next;
         }
         checks
     }
@@ -311,6 +321,7 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
         let Some(pending) = self.waiting.get_mut(key) else { return };
         pending.writes.retain(|write| !confirmed(write));
         if pending.writes.is_empty() {
+            self.order.remove(key, pending.owner.as_ref(), pending.check_at);
             self.waiting.remove(key);
             released.push(key.clone());
         }

@@ -1,6 +1,8 @@
 //! A manager that steps down without ending: its loops stop, its informers stay, and no write passes the fence.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt as _;
 use kcm_api::PartialObjectMeta;
@@ -10,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::guarantees::support::{
-    CONTROLLER, Initialized, PARTS, SETS, Setup, World, descriptor, part, sandbox, seconds, settle,
+    CONTROLLER, Initialized, Options, PARTS, SETS, Setup, World, descriptor, key, part, sandbox, seconds, settle,
 };
 
 #[tokio::test(start_paused = true)]
@@ -52,6 +54,55 @@ async fn loops_stop_and_start_again_while_informers_stay() {
     assert_eq!(lists, 1, "one request lists and watches the sets, from the beginning on");
     world.manager.stop.drain.cancel();
     world.manager.ended().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_loop_that_does_not_run_drops_changes_and_enqueues_what_its_caches_hold_when_it_starts() {
+    const SETS_DELETED: usize = 10_000;
+    const BATCH: usize = 500;
+    let options = Options { workers: 1, ..Options::default() };
+    let world = World::with(options, &sandbox(), |_| {
+        async {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            Ok(())
+        }
+        .boxed()
+    })
+    .await;
+    for number in 0..3 {
+        world.create_set(&format!("before{number}"), 0);
+    }
+    world.manager.handle.stop_loops(seconds(0)).await;
+    settle().await;
+    assert_eq!(world.remembered(), 0, "what waited when it stopped is found again when it starts");
+    for batch in 0..SETS_DELETED / BATCH {
+        let name = |number| format!("deleted{batch}-{number}");
+        (0..BATCH).for_each(|number| world.create_set(&name(number), 0));
+        settle().await;
+        assert!(world.remembered() <= BATCH + 3, "{} keys of {} live sets", world.remembered(), BATCH + 3);
+        (0..BATCH).for_each(|number| drop(world.sandbox.delete(&SETS, &key(&name(number))).unwrap()));
+        settle().await;
+    }
+    for number in 0..200 {
+        world.create_set(&format!("stays{number:03}"), 0);
+    }
+    world.sandbox.delete(&SETS, &key("before0")).unwrap();
+    tokio::time::sleep(seconds(1)).await;
+    assert_eq!(world.remembered(), 0, "a standby holds no keys");
+    let before = world.visits().len();
+
+    world.manager.handle.start_loops();
+    tokio::time::sleep(Duration::from_millis(55)).await;
+    world.touch("stays199");
+    tokio::time::sleep(seconds(10)).await;
+    let visits: Vec<String> = world.visits().split_off(before).into_iter().map(|visit| visit.name).collect();
+    let place = visits.iter().position(|name| name == "stays199").unwrap();
+    assert!((4..8).contains(&place), "a change that comes now goes before the backlog: {place}");
+    let mut expected: Vec<String> = (0..200).map(|number| format!("stays{number:03}")).collect();
+    expected.extend(["before1", "before2"].map(str::to_owned));
+    let visited: BTreeSet<&String> = visits.iter().collect();
+    assert_eq!(visited, expected.iter().collect::<BTreeSet<_>>());
+    assert_eq!(visits.len(), 202, "each once: the change came while the key still waited");
 }
 
 #[tokio::test(start_paused = true)]

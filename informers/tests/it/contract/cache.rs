@@ -35,6 +35,99 @@ async fn shows_a_list_at_once_and_only_when_it_is_complete() {
     assert_eq!(contents(&informer), "x@4 z@3");
 }
 
+/// Number of objects of a long list.
+const MANY: u64 = 5_000;
+
+fn many(size: u64, first_version: u64) -> impl Iterator<Item = String> {
+    (0..MANY).map(move |at| {
+        let name = format!("w{at:05}");
+        widget_with(&name, first_version + at, &format!("uid-{name}"), "", &size.to_string())
+    })
+}
+
+/// The state that a reader sees between two steps of the informer.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Seen {
+    objects: usize,
+    sizes: Vec<usize>,
+    notified: usize,
+    version: String,
+}
+
+#[tokio::test(start_paused = true)]
+async fn lets_other_tasks_run_while_a_long_list_is_committed_and_then_applies_what_came_after_it() {
+    let (mut peer, _factory, informer) = widgets();
+    let notified = add_event_handler(&informer, "test");
+    let by_size = informer.index("size", |widget: &Widget| [widget.size]);
+    let total = std::cell::Cell::new(0);
+    let all = std::cell::RefCell::new(Vec::new());
+    let seen = || {
+        let new = notified.take();
+        total.set(total.get() + new.len());
+        all.borrow_mut().extend(new);
+        Seen {
+            objects: informer.len(),
+            sizes: [1, 2].map(|size| by_size.count(&size)).to_vec(),
+            notified: total.get(),
+            version: informer.last_sync_resource_version().to_string(),
+        }
+    };
+    let watched = async |version: u64| {
+        let mut states = Vec::new();
+        while informer.last_sync_resource_version().is_at_least(&version.into()) != Some(true) {
+            states.push(seen());
+            tokio::task::yield_now().await;
+        }
+        states.dedup();
+        states
+    };
+    let count = usize::try_from(MANY).unwrap();
+
+    let stream = peer.asked_for("streaming list").await.accept();
+    many(1, 1).for_each(|widget| stream.event("ADDED", &widget));
+    let annotations = r#"{"k8s.io/initial-events-end":"true"}"#;
+    let end = |version: u64| {
+        format!(
+            r#"{{"type":"BOOKMARK","object":{{"metadata":{{"resourceVersion":"{version}","annotations":{annotations}}}}}}}"#
+        )
+    };
+    let modified = format!(r#"{{"type":"MODIFIED","object":{}}}"#, widget("w00000", MANY + 1));
+    let deleted = format!(r#"{{"type":"DELETED","object":{}}}"#, widget("w00001", MANY + 2));
+    // The end of the list and the events are one chunk.
+    stream.send(&format!("{}\n{modified}\n{deleted}\n", end(MANY)));
+    let states = watched(MANY + 2).await;
+    let (before, after): (Vec<&Seen>, Vec<&Seen>) = states.iter().partition(|state| state.objects == 0);
+    assert!(before.iter().all(|state| state.notified == 0 && state.sizes == [0, 0]), "{before:?}");
+    assert!(after.len() > 10, "other tasks run between the slices: {after:?}");
+    for state in after {
+        assert_eq!((state.objects, &state.sizes), (count, &vec![count, 0]));
+        assert_eq!(state.version, "", "the version moves after the last event handler");
+    }
+    let last = seen();
+    assert_eq!((last.objects, last.notified), (count - 1, count + 2));
+    let notes = std::mem::take(&mut *all.borrow_mut());
+    let expected = [format!("updated w00000@1 to w00000@{}", MANY + 1), format!("removed w00001@{}", MANY + 2)];
+    assert_eq!(notes[count..], expected);
+    assert!(notes[..count].is_sorted() && notes[..count].iter().all(|note| note.ends_with(" (initial)")));
+
+    // Another list, in which every object has changed.
+    total.set(0);
+    stream.error(410, "Expired", "too old");
+    let stream = peer.asked_for("streaming list").await.accept();
+    many(2, 2 * MANY).for_each(|widget| stream.event("ADDED", &widget));
+    stream.send(&format!("{}\n", end(3 * MANY)));
+    let states = watched(3 * MANY).await;
+    let held: Vec<&Seen> = states.iter().filter(|state| state.sizes == [0, count]).collect();
+    assert!(held.len() > 10, "{states:?}");
+    for state in states {
+        let is_old = state.objects == count - 1 && state.sizes == [count - 1, 0] && state.notified == 0;
+        let is_new = state.objects == count && state.sizes == [0, count];
+        assert!(is_old || is_new, "a reader sees the old contents or the new ones: {state:?}");
+        assert_eq!(state.version, (MANY + 2).to_string());
+    }
+    assert_eq!(seen().notified, count);
+}
+
 #[tokio::test(start_paused = true)]
 async fn is_in_step_with_its_indexes() {
     let (mut peer, _factory, informer) = widgets();

@@ -1,5 +1,9 @@
 //! Contract of event handlers.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+
 use super::*;
 
 #[tokio::test(start_paused = true)]
@@ -142,21 +146,143 @@ async fn with_a_resync_period_are_notified_of_every_object_again_and_others_are_
 }
 
 #[tokio::test(start_paused = true)]
-async fn that_panic_miss_that_change_and_no_other_handler_does() {
+async fn of_different_phases_are_not_resynced_at_the_same_moment() {
+    let (mut peer, _factory, informer) = widgets();
+    let began = Instant::now();
+    let times = Notifications::default();
+    for (name, phase) in [("first", 15), ("second", 40)] {
+        let notes = times.clone();
+        let options = HandlerOptions::named(name).resync_period(seconds(60)).resync_phase(seconds(phase));
+        informer.add_event_handler(options, move |_, origin| {
+            if origin == kcm_informers::Origin::Resync {
+                notes.note(format!("{name} after {}s", began.elapsed().as_secs()));
+            }
+        });
+    }
+    let _stream = peer.serves(5, &[widget("x", 1)]).await;
+    tokio::time::sleep_until(began + seconds(110)).await;
+    assert_eq!(times.take(), ["first after 15s", "second after 40s", "first after 75s", "second after 100s"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn that_panic_are_notified_of_that_change_again_and_hold_up_no_other_handler() {
     let (mut peer, _factory, informer) = widgets();
     let notified = Notifications::default();
     let notes = notified.clone();
-    informer.add_event_handler(HandlerOptions::named("panics"), move |change, _| {
-        assert_ne!(change.key().name(), "bad");
-        notes.note(label(change.object()));
+    let panics = Arc::new(AtomicUsize::new(3));
+    let left = Arc::clone(&panics);
+    informer.add_event_handler(HandlerOptions::named("panics"), move |change, origin| {
+        let is_bad = change.key().name() == "bad";
+        let panics = is_bad && left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
+        assert!(!panics, "as it should");
+        notes.change(change, origin);
     });
     let other = add_event_handler(&informer, "other");
     let stream = peer.serves(5, &[widget("bad", 1), widget("good", 2)]).await;
     stream.event("MODIFIED", &widget("good", 6));
     informer.wait_for_resource_version(&6.into()).await;
-    assert_eq!(notified.take(), ["good@2", "good@6"]);
+    assert_eq!(notified.take(), ["added good@2 (initial)", "updated good@2 to good@6"]);
     assert_eq!(other.take().len(), 3);
     assert_eq!(contents(&informer), "bad@1 good@6");
+    // It panics again after a second, and for the change in between, and takes them together after four more.
+    tokio::time::sleep(Duration::from_millis(1_001)).await;
+    assert_eq!(panics.load(Relaxed), 1);
+    stream.event("MODIFIED", &widget("bad", 7));
+    informer.wait_for_resource_version(&7.into()).await;
+    assert_eq!((panics.load(Relaxed), notified.take()), (0, Vec::new()));
+    tokio::time::sleep(seconds(3)).await;
+    assert_eq!(notified.take(), [""; 0]);
+    tokio::time::sleep(seconds(2)).await;
+    assert_eq!(notified.take(), ["added bad@7"]);
+    tokio::time::sleep(seconds(600)).await;
+    assert_eq!(notified.take(), [""; 0]);
+    assert_eq!(other.take(), ["updated bad@1 to bad@7"]);
+}
+
+/// Number of objects of a cache that one slice does not show.
+const MANY: u64 = 10_000;
+
+/// An informer of many widgets, and the stream of its events.
+async fn many_widgets() -> (Peer, kcm_informers::Factory, Informer<Widget>, Stream) {
+    let (mut peer, factory, informer) = widgets();
+    let all: Vec<String> = (1..=MANY).map(|version| widget(&name(version), version)).collect();
+    let stream = peer.serves(MANY, &all).await;
+    informer.wait_synced().await;
+    (peer, factory, informer, stream)
+}
+
+fn name(version: u64) -> String {
+    format!("w{version:05}")
+}
+
+fn place(notes: &[String], note: &str) -> usize {
+    let places: Vec<usize> = (0..notes.len()).filter(|at| notes[*at] == note).collect();
+    assert_eq!(places.len(), 1, "{note} once");
+    places[0]
+}
+
+#[tokio::test(start_paused = true)]
+async fn that_are_added_late_to_a_large_cache_get_each_object_before_its_changes() {
+    let (_peer, _factory, informer, stream) = many_widgets().await;
+    let notified = add_event_handler(&informer, "late");
+    let mut notes = notified.take();
+    assert!(notes.len() > 10 && notes.len() < 1_000, "a slice: {}", notes.len());
+    stream.event("MODIFIED", &widget(&name(MANY), MANY + 1));
+    stream.event("DELETED", &widget(&name(MANY - 1), MANY + 2));
+    stream.event("ADDED", &widget("w99999", MANY + 3));
+    stream.event("MODIFIED", &widget(&name(1), MANY + 4));
+    stream.event("ADDED", &widget("w00000", MANY + 5));
+    stream.event("MODIFIED", &widget(&name(MANY), MANY + 6));
+    informer.wait_for_resource_version(&(MANY + 6).into()).await;
+    notes.extend(notified.take());
+    assert!(notes.len() < 8_000, "events do not wait for the slices: {}", notes.len());
+    yield_to_informer().await;
+    notes.extend(notified.take());
+    let last = name(MANY);
+    let changes = [
+        format!("added {last}@{MANY} (initial)"),
+        format!("updated {last}@{MANY} to {last}@{}", MANY + 1),
+        format!("added {0}@{1} (initial)", name(MANY - 1), MANY + 2),
+        format!("removed {}@{}", name(MANY - 1), MANY + 2),
+        format!("added w99999@{}", MANY + 3),
+        format!("updated w00001@1 to w00001@{}", MANY + 4),
+        format!("added w00000@{}", MANY + 5),
+        format!("updated {last}@{} to {last}@{}", MANY + 1, MANY + 6),
+    ];
+    let places: Vec<usize> = changes.iter().map(|change| place(&notes, change)).collect();
+    assert!(places.is_sorted(), "{places:?}");
+    let initial = notes.iter().filter(|note| note.starts_with("added") && note.ends_with("(initial)")).count();
+    assert_eq!(u64::try_from(initial), Ok(MANY), "each object once");
+    assert_eq!(notes.len(), initial + 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn that_are_notified_again_get_every_object_as_added_and_changes_go_first() {
+    let (_peer, _factory, informer, stream) = many_widgets().await;
+    let notified = Notifications::default();
+    let notes = notified.clone();
+    let id = informer.add_event_handler(HandlerOptions::named("again"), move |change, origin| {
+        notes.change(change, origin);
+    });
+    let other = add_event_handler(&informer, "other");
+    yield_to_informer().await;
+    assert_eq!((notified.take().len(), other.take().len()), (10_000, 10_000));
+    informer.notify_again(id);
+    assert_eq!(notified.take(), [""; 0], "the task of the informer does it");
+    stream.event("MODIFIED", &widget(&name(MANY), MANY + 1));
+    stream.event("DELETED", &widget(&name(1), MANY + 2));
+    informer.wait_for_resource_version(&(MANY + 2).into()).await;
+    let mut notes = notified.take();
+    assert!(notes.len() < 8_000, "events do not wait for the slices: {}", notes.len());
+    yield_to_informer().await;
+    notes.extend(notified.take());
+    let last = name(MANY);
+    let updated = place(&notes, &format!("updated {last}@{MANY} to {last}@{}", MANY + 1));
+    let again = place(&notes, &format!("added {last}@{} (initial)", MANY + 1));
+    assert!(updated < again, "the pass shows the state that the cache has then");
+    let shown = notes.iter().filter(|note| note.ends_with("(initial)")).count();
+    assert!((9_999..=10_000).contains(&shown), "{shown}");
+    assert_eq!(other.take().len(), 2, "no other handler is notified");
 }
 
 #[tokio::test(start_paused = true)]

@@ -187,3 +187,43 @@ async fn any_number_of_errors_of_objects_without_a_name_are_kept_in_bounds() {
     let reason = status.reason.unwrap();
     assert!(reason.starts_with("1000 objects cannot be decoded, the first: ") && reason.len() < 400, "{reason}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn may_be_one_for_which_an_index_function_panics() {
+    fn by_size(informer: &Informer<Widget>) -> kcm_informers::Index<Widget, u32> {
+        informer.index("size", |widget: &Widget| {
+            assert_ne!(widget.size, 13, "an unlucky size");
+            [widget.size]
+        })
+    }
+    let sized = |name: &str, version, size: &str| widget_with(name, version, &format!("uid-{name}"), "", size);
+    let (mut peer, _factory, informer) = widgets();
+    let notified = add_event_handler(&informer, "test");
+    let index = by_size(&informer);
+    let stream = peer.serves(5, &[sized("bad", 1, "13"), sized("x", 2, "1")]).await;
+    informer.wait_synced().await;
+    assert_eq!((contents(&informer), notified.take()), ("x@2".to_owned(), vec!["added x@2 (initial)".to_owned()]));
+    let error = informer.undecodable(&key("bad")).unwrap().error.clone();
+    assert!(error.starts_with("the function of the index \"size\" panicked: "), "{error}");
+    // An object of the cache that becomes one, and recovers.
+    stream.event("MODIFIED", &sized("x", 6, "13"));
+    informer.wait_for_resource_version(&6.into()).await;
+    assert_eq!((informer.len(), index.count(&1), informer.undecodable_objects().len()), (0, 0, 2));
+    stream.event("MODIFIED", &sized("x", 7, "1"));
+    stream.event("DELETED", &sized("bad", 8, "13"));
+    informer.wait_for_resource_version(&8.into()).await;
+    assert_eq!((contents(&informer), index.count(&1), informer.undecodable_objects().len()), ("x@7".to_owned(), 1, 0));
+    assert_eq!(notified.take(), ["removed perhaps x@2", "added x@7"]);
+    // A new list whose object it refuses, and a new index.
+    drop(index);
+    stream.event("MODIFIED", &sized("y", 9, "13"));
+    informer.wait_for_resource_version(&9.into()).await;
+    assert_eq!(informer.len(), 2);
+    let index = by_size(&informer);
+    yield_to_informer().await;
+    assert_eq!((contents(&informer), informer.last_sync_resource_version()), ("x@7".to_owned(), 9.into()));
+    stream.error(410, "Expired", "too old");
+    let _stream = peer.serves(20, &[sized("x", 11, "13"), sized("y", 9, "13"), sized("z", 12, "1")]).await;
+    informer.wait_for_resource_version(&20.into()).await;
+    assert_eq!((contents(&informer), index.count(&1), informer.status().undecodable), ("z@12".to_owned(), 1, 2));
+}

@@ -266,6 +266,11 @@ impl World {
         self.wiring.queue.snapshot().parked.iter().map(|held| held.key.name().to_owned()).collect()
     }
 
+    /// Number of keys that take memory in the queue.
+    pub(crate) fn remembered(&self) -> usize {
+        self.wiring.queue.snapshot().remembered
+    }
+
     pub(crate) fn most_processing(&self) -> usize {
         self.shared.log.lock().most_processing
     }
