@@ -27,7 +27,6 @@ use crate::control_loop::Loop;
 use crate::explain::{Ended, Notes, TriggerCause, Triggers};
 use crate::live_settings::WorkerCount;
 use crate::loop_builder::Activity;
-use crate::progress::stall_probe;
 use crate::queue_key::QueueKey;
 
 /// The back-off of a preparation that fails: 1 s doubling to a minute.
