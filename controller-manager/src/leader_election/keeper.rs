@@ -21,10 +21,8 @@ use super::report::Report;
 /// It publishes the end of its [`Leadership`] before another manager can lead. The fence is open when the leadership is
 /// published, and closed when its end is published. A released lease is free at once.
 pub(crate) struct Keeper {
-    elector: Elector,
+    elector: Elector<Arc<LeaseObject>>,
     options: KeeperOptions,
-    /// The object that the elector has observed last.
-    object: Option<LeaseObject>,
     /// Whether a write with an unknown result was sent.
     may_have_written: bool,
     rng: fastrand::Rng,
@@ -55,10 +53,10 @@ pub(crate) struct KeeperOptions {
 
 impl Keeper {
     /// A keeper of a lease for `elector`.
-    pub(crate) fn new(elector: Elector, options: KeeperOptions) -> Self {
+    pub(crate) fn new(elector: Elector<Arc<LeaseObject>>, options: KeeperOptions) -> Self {
         let rng = fastrand::Rng::with_seed(options.seed);
         options.report.is_candidate();
-        Self { elector, options, object: None, rng, may_have_written: false, terms: 0 }
+        Self { elector, options, rng, may_have_written: false, terms: 0 }
     }
 
     /// Competes for the lease until `stop`.
@@ -88,7 +86,7 @@ impl Keeper {
                 self.options.report.slow_path();
             }
             let sent = Instant::now();
-            let is_read = request == Request::Get;
+            let is_read = matches!(request, Request::Get);
             self.may_have_written |= !is_read;
             let answer = tokio::select! {
                 biased;
@@ -102,12 +100,10 @@ impl Keeper {
             };
             let answer = match answer {
                 Ok(Ok(object)) => {
-                    let lease = object.lease();
-                    self.object = Some(object);
                     self.may_have_written = false;
-                    LeaseResponse::Lease(lease)
+                    LeaseResponse::Lease(Arc::new(object).lease())
                 }
-                Ok(Err(error)) if error.is_not_found() && request == Request::Get => LeaseResponse::NotFound,
+                Ok(Err(error)) if error.is_not_found() && is_read => LeaseResponse::NotFound,
                 Ok(Err(error)) => {
                     tracing::debug!(lease = %self.options.lease, error = &error as &dyn std::error::Error, "Request for the lease failed");
                     LeaseResponse::Failed
@@ -126,17 +122,15 @@ impl Keeper {
         }
     }
 
-    async fn send(&self, request: &Request) -> Result<LeaseObject, ApiError> {
+    async fn send(&self, request: &Request<Arc<LeaseObject>>) -> Result<LeaseObject, ApiError> {
         let resource = const { &LeaseObject::RESOURCE };
-        let written = match (request, &self.object) {
-            (Request::Get, _) | (Request::Update(_), None) => {
-                return self.options.api.get(resource, &self.options.lease).await;
-            }
-            (Request::Create(record), _) => {
+        let written = match request {
+            Request::Get => return self.options.api.get(resource, &self.options.lease).await,
+            Request::Create(record) => {
                 let body = Payload::json(&LeaseObject::created(&self.options.lease, record));
                 self.options.api.create(resource, self.options.lease.namespace(), body).await?
             }
-            (Request::Update(Lease { record, .. }), Some(object)) => {
+            Request::Update(Lease { record, object, .. }) => {
                 let body = Payload::json(&object.updated(record));
                 self.options.api.put(resource, &self.options.lease, Subresource::None, body).await?
             }
@@ -144,21 +138,15 @@ impl Keeper {
         let decoded = std::str::from_utf8(&written.body).ok().and_then(|text| LeaseObject::decode(text).ok());
         match decoded {
             Some(object) => Ok(object),
-            // The write has taken effect, so that the lease is read again.
+            // The write has taken effect, so that the lease is read again. Another may hold it by then.
             None => self.options.api.get(resource, &self.options.lease).await,
         }
     }
 
     /// Takes the lease from the watch. Returns `true` if it is free.
-    ///
-    /// Updates start from the object of the last request, because a watch may be behind. A newer object that is free is
-    /// updated as the watch showed it.
     fn observe(&mut self) -> bool {
         let Some(object) = self.options.changes.borrow_and_update().clone() else { return false };
         let is_free = self.elector.observe(object.lease(), Instant::now());
-        if is_free {
-            self.object = Some(LeaseObject::clone(&object));
-        }
         self.publish();
         is_free
     }
@@ -194,11 +182,16 @@ impl Keeper {
         match (led, leads) {
             (false, true) => {
                 tracing::info!(lease = %self.options.lease, "Successfully acquired lease");
-                self.options.report.became_leader(self.object.as_ref());
+                self.options.report.became_leader(self.object());
             }
-            (true, false) => self.options.report.stopped_leading(self.object.as_ref()),
+            (true, false) => self.options.report.stopped_leading(self.object()),
             (true, true) | (false, false) => {}
         }
+    }
+
+    /// The object that was last seen.
+    fn object(&self) -> Option<&LeaseObject> {
+        self.elector.last_lease().map(|lease| &*lease.object)
     }
 
     /// Stops leading without freeing the lease, which expires. Called when nothing writes any more.
@@ -220,9 +213,8 @@ impl Keeper {
         }
         self.stop_leading();
         let released = async {
-            let known = self.object.as_ref().zip(held);
-            if let Some((object, freed)) = known.filter(|(object, freed)| object.lease().version == freed.version) {
-                match self.free(object, &freed.record).await {
+            if let Some(freed) = held {
+                match self.free(&freed.object, &freed.record).await {
                     Err(error) if error.is_conflict() => {}
                     answered => return answered,
                 }
@@ -232,8 +224,8 @@ impl Keeper {
                 Err(error) if error.is_not_found() => return Ok(()),
                 read => read?,
             };
-            match self.elector.freed(&object.lease(), wall) {
-                Some(freed) => self.free(&object, &freed.record).await,
+            match self.elector.freed(&Arc::new(object).lease(), wall) {
+                Some(freed) => self.free(&freed.object, &freed.record).await,
                 None => Ok(()),
             }
         };

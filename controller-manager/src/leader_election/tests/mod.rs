@@ -248,6 +248,39 @@ async fn a_renewal_whose_answer_is_lost_costs_nothing_but_a_read() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_standby_does_not_create_a_deleted_lease_while_its_holder_may_write() {
+    for seed in 0..20 {
+        let sandbox = Sandbox::new(SandboxOptions::default());
+        let mut first = participant(&sandbox, "first", seed);
+        first.leads().await;
+        let mut second = participant(&sandbox, "second", seed + 100);
+        sleep(Duration::from_secs(10) + Duration::from_millis(seed * 300)).await;
+        // It does not see the deletion.
+        first.task.shutdown().await;
+        sandbox.delete(&LEASES, &lease()).expect("the lease must exist");
+        assert!(!first.fence.is_closed());
+        let deleted = Instant::now();
+        second.leads().await;
+        assert!(first.fence.is_closed(), "after {:?} with seed {seed}", deleted.elapsed());
+        assert_eq!(record(&sandbox)["leaseTransitions"], 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_creates_its_lease_again_when_somebody_deletes_it() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let mut first = participant(&sandbox, "first", 1);
+    first.leads().await;
+    let mut second = participant(&sandbox, "second", 2);
+    sleep(Duration::from_secs(10)).await;
+    sandbox.delete(&LEASES, &lease()).expect("the lease must exist");
+    sleep(Duration::from_secs(3)).await;
+    assert_eq!(record(&sandbox)["holderIdentity"], "first");
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!((first.leadership.borrow().term, second.leadership.borrow_and_update().term), (Some(1), None));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lease_that_somebody_takes_is_lost_at_once() {
     let sandbox = Sandbox::new(SandboxOptions::default());
     let mut first = participant(&sandbox, "first", 1);
