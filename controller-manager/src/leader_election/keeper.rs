@@ -1,6 +1,7 @@
 //! The task that acquires the lease, renews it, and releases it at the end.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kcm_framework::api::{KnownView as _, ObjectKey, View as _};
 use kcm_framework::client::{ApiClient, ApiError, Payload, Subresource};
@@ -14,6 +15,7 @@ use super::fences::LeaseFence;
 use super::leadership::Leadership;
 use super::lease_object::LeaseObject;
 use super::report::Report;
+use super::watchdog::Watchdog;
 
 /// The task that keeps the lease.
 ///
@@ -29,6 +31,19 @@ pub(crate) struct Keeper {
     /// Number of terms of leadership that have begun.
     terms: u64,
 }
+
+/// Reason for the end of a [`Keeper::run`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It was stopped.
+    Stopped,
+    /// The main thread is blocked. This process leads no more, and the lease expires.
+    MainThreadBlocked,
+}
+
+/// Time after which a blocked main thread is looked at once more: a process that was stopped as a whole goes on with all its
+/// threads.
+const SECOND_LOOK: Duration = Duration::from_secs(2);
 
 /// Options of a [`Keeper`].
 pub(crate) struct KeeperOptions {
@@ -49,6 +64,8 @@ pub(crate) struct KeeperOptions {
     pub(crate) fence: LeaseFence,
     /// Events and metrics of the lease.
     pub(crate) report: Report,
+    /// The watchdog of the main thread.
+    pub(crate) watchdog: Watchdog,
 }
 
 impl Keeper {
@@ -59,21 +76,31 @@ impl Keeper {
         Self { elector, options, rng, may_have_written: false, terms: 0 }
     }
 
-    /// Competes for the lease until `stop`.
-    pub(crate) async fn run(&mut self, stop: &CancellationToken) {
+    /// Competes for the lease until `stop`, or until the main thread is blocked for too long.
+    pub(crate) async fn run(&mut self, stop: &CancellationToken) -> End {
         tracing::info!(lease = %self.options.lease, "Attempting to acquire leader lease...");
         let mut next_attempt = Instant::now();
+        let mut was_blocked = false;
         loop {
             tokio::select! {
                 biased;
-                () = stop.cancelled() => return,
+                () = stop.cancelled() => return End::Stopped,
                 () = end_of(self.elector.leads_until()) => self.step_down("it was not renewed in time"),
                 Ok(()) = self.options.changes.changed() => {
                     if self.observe() {
                         next_attempt = Instant::now();
                     }
                 }
-                () = sleep_until(next_attempt) => next_attempt = self.attempt(stop).await,
+                () = sleep_until(next_attempt) => {
+                    let is_blocked = self.options.watchdog.is_over();
+                    if is_blocked && was_blocked {
+                        // Nothing is logged here: the log may be the reason.
+                        self.stop_leading();
+                        return End::MainThreadBlocked;
+                    }
+                    was_blocked = is_blocked;
+                    next_attempt = if is_blocked { Instant::now() + SECOND_LOOK } else { self.attempt(stop).await };
+                }
             }
         }
     }

@@ -13,7 +13,9 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::fences::LeaseFence;
+use super::keeper::End;
 use super::report::{LeaseMetrics, Report};
+use super::watchdog::Watchdog;
 use super::{Elector, Keeper, KeeperOptions, Leadership, Timing, watch_lease};
 
 /// The options of leader election with one lease.
@@ -32,6 +34,8 @@ pub(crate) struct Options {
     pub(crate) metrics: LeaseMetrics,
     /// The metrics of the exec plugin that the thread may run for its connection.
     pub(crate) plugins: ExecPluginMetrics,
+    /// The watchdog of the main thread.
+    pub(crate) watchdog: Watchdog,
     /// Sends changes of the leadership.
     pub(crate) leadership: watch::Sender<Leadership>,
 }
@@ -122,7 +126,7 @@ async fn keep(
         Ok(client) => client,
         Err(error) => return drop(started.send(Err(error.into()))),
     };
-    let Options { lease, identity, timing, limits, releases, metrics, plugins: _, leadership } = options;
+    let Options { lease, identity, timing, limits, releases, metrics, plugins: _, watchdog, leadership } = options;
     // Random, as the identity is.
     let seed = Fnv1a::new().part(&identity).value();
     let clock = Arc::new(SystemClock);
@@ -136,13 +140,27 @@ async fn keep(
     let (mut tasks, end_of_events) = (JoinSet::new(), CancellationToken::new());
     tasks.spawn(broadcaster.run(end_of_events.clone(), FLUSH));
     let api = clients.client_for(IDENTITY);
-    let options = KeeperOptions { lease, timing, api, clock, seed, changes, leadership, fence: fence.clone(), report };
+    let options = KeeperOptions {
+        lease,
+        timing,
+        api,
+        clock,
+        seed,
+        changes,
+        leadership,
+        fence: fence.clone(),
+        report,
+        watchdog: watchdog.clone(),
+    };
     let mut keeper = Keeper::new(Elector::new(identity, timing), options);
     // An error means that the caller was dropped, which cancels nothing: the process ends.
     drop(started.send(Ok(())));
-    keeper.run(stop).await;
+    let end = keeper.run(stop).await;
     fence.close();
-    if releases {
+    if end == End::MainThreadBlocked {
+        // Writes that the main thread has sent may still take effect: the lease expires.
+        watchdog.exit().await;
+    } else if releases {
         keeper.release().await;
     } else {
         keeper.stop_leading();
