@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use kcm_config::{Effective, Loaded, Row, Sources, Table, VersionRequest, generic, wrap};
 use kcm_framework::client::ClientAuthority;
@@ -17,6 +18,7 @@ use crate::logs::{LogOptions, Logs, log_flags};
 #[cfg(feature = "pprof")]
 use crate::pprof::HELPER;
 use crate::reload::SettingsSource;
+use crate::runtime::heartbeat::MainThreadLimits;
 use crate::runtime::main_thread::{self, WakeUps};
 use crate::runtime::run;
 use crate::settings::{self, is_default};
@@ -32,6 +34,7 @@ Flags override variables, and variables the file.";
 pub struct Host {
     subcommands: Vec<Subcommand>,
     extensions: Extensions,
+    limits: MainThreadLimits,
 }
 
 impl Default for Host {
@@ -43,7 +46,7 @@ impl Default for Host {
             #[cfg(feature = "pprof")]
             HELPER,
         ];
-        Self { subcommands, extensions: Extensions::default() }
+        Self { subcommands, extensions: Extensions::default(), limits: MainThreadLimits::default() }
     }
 }
 
@@ -60,6 +63,15 @@ impl Host {
     /// [`ControllerContext::extension`](kcm_framework::ControllerContext::extension).
     pub fn extensions(self, extensions: Extensions) -> Self {
         Self { extensions, ..self }
+    }
+
+    /// Sets the time for which the thread of the controllers may be blocked by one piece of work until the health check
+    /// `main-thread` fails (30 s by default), and until a process with leader election gives its lease up and ends with
+    /// code 3 (60 s by default).
+    ///
+    /// For a host whose controllers need the thread for longer without a pause.
+    pub fn main_thread_limits(self, unhealthy_after: Duration, exits_after: Duration) -> Self {
+        Self { limits: MainThreadLimits { unhealthy_after, exits_after }, ..self }
     }
 
     /// Runs the command line of this process until it is done or a signal ends it.
@@ -93,7 +105,7 @@ impl Host {
             Err(errors) => return refuse(&errors.0),
         };
         match subcommand {
-            None => start(registry, settings, sources, self.extensions),
+            None => start(registry, settings, sources, self.extensions, self.limits),
             Some(subcommand) => start_subcommand(&subcommand, registry, settings, self.extensions),
         }
     }
@@ -141,7 +153,13 @@ fn linked(rows: &[Row]) -> Result<(Registry, Table), Vec<String>> {
     Ok((registry, table))
 }
 
-fn start(registry: Registry, settings: Effective, sources: Sources, extensions: Extensions) -> Exit {
+fn start(
+    registry: Registry,
+    settings: Effective,
+    sources: Sources,
+    extensions: Extensions,
+    limits: MainThreadLimits,
+) -> Exit {
     let options = LogOptions::of(&settings);
     let configured = settings::configure(registry.clone(), settings, extensions.clone());
     let (configured, options) = match both(configured, options) {
@@ -159,7 +177,7 @@ fn start(registry: Registry, settings: Effective, sources: Sources, extensions: 
         extensions.insert(authority);
     }
     let source = SettingsSource { sources, registry, extensions, start: settings.clone() };
-    main_thread::run(WakeUps::Moderated, &logs, |stop| run::run(configured, source, &logs, stop))
+    main_thread::run(WakeUps::Moderated, &logs, |stop| run::run(configured, source, limits, &logs, stop))
 }
 
 /// Says that requests are sent as JSON, if the settings ask for something else, as the default does.

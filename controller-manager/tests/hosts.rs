@@ -16,6 +16,10 @@ use support::server::Server;
 /// The variable that makes this program the host.
 const IS_HOST: &str = "THIS_IS_THE_HOST";
 
+/// The variable that sets the times for which the thread of the host's controllers may be blocked: in milliseconds, until it
+/// is unhealthy and until it ends.
+const LIMITS: &str = "LIMITS_OF_THE_HOST";
+
 /// Time for which the busy controller lets nothing else run on its thread: longer than the lease that is kept
 /// meanwhile.
 const BUSY: Duration = Duration::from_secs(8);
@@ -42,13 +46,34 @@ const BUSY_CONTROLLER: ControllerDescriptor = ControllerDescriptor::new("busy-co
 })
 .off_by_default();
 
+const BLOCKED_CONTROLLER: ControllerDescriptor = ControllerDescriptor::new("blocked-controller", |_| {
+    Ok(Loops::new().task("blocked", |_| {
+        async move {
+            tracing::info!("Is blocked");
+            let (_kept, never) = std::sync::mpsc::channel::<()>();
+            never.recv()?;
+            Ok(())
+        }
+        .boxed()
+    }))
+})
+.off_by_default();
+
+inventory::submit!(BLOCKED_CONTROLLER);
 inventory::submit!(FAILING);
 inventory::submit!(PANICKING);
 inventory::submit!(BUSY_CONTROLLER);
 
 fn main() -> ExitCode {
     if std::env::var_os(IS_HOST).is_some() {
-        return Host::default().main();
+        return match std::env::var(LIMITS) {
+            Ok(limits) => {
+                let millis = |text: &str| Duration::from_millis(text.parse().expect("it is a number"));
+                let (unhealthy, exits) = limits.split_once(' ').expect("there are two limits");
+                Host::default().main_thread_limits(millis(unhealthy), millis(exits)).main()
+            }
+            Err(_) => Host::default().main(),
+        };
     }
     let tests = vec![
         trial(
@@ -62,6 +87,10 @@ fn main() -> ExitCode {
         trial(
             "a_thread_that_is_busy_for_longer_than_the_lease_does_not_lose_it",
             a_thread_that_is_busy_for_longer_than_the_lease_does_not_lose_it,
+        ),
+        trial(
+            "a_thread_that_is_blocked_for_ever_loses_the_lease_and_ends_the_process_with_code_3",
+            a_thread_that_is_blocked_for_ever_loses_the_lease_and_ends_the_process_with_code_3,
         ),
     ];
     libtest_mimic::run(&Arguments::from_args(), tests).exit_code()
@@ -77,10 +106,14 @@ fn trial<F: Future<Output = ()>>(name: &str, test: impl FnOnce() -> F + Send + '
 }
 
 fn start(server: &Server, folder: &Folder, arguments: &[&str]) -> Process {
+    start_with(server, folder, arguments, &[])
+}
+
+fn start_with(server: &Server, folder: &Folder, arguments: &[&str], variables: &[(&str, &str)]) -> Process {
     let program = std::env::current_exe().expect("this program has a path");
     let kubeconfig = folder.kubeconfig(&format!("{{server: {:?}}}", server.address));
     let as_host = |command: &mut Command| {
-        command.env(IS_HOST, "1");
+        command.env(IS_HOST, "1").envs(variables.iter().copied());
     };
     Process::start_with(&program.display().to_string(), &[arguments, &[&kubeconfig]].concat(), as_host)
 }
@@ -127,4 +160,18 @@ async fn a_thread_that_is_busy_for_longer_than_the_lease_does_not_lose_it() {
     assert!(manager.is_running());
     manager.terminate();
     assert_eq!(manager.ended().await.code, Some(0));
+}
+
+async fn a_thread_that_is_blocked_for_ever_loses_the_lease_and_ends_the_process_with_code_3() {
+    let (server, folder) = (Server::start(Sandbox::default()).await, Folder::new());
+    let arguments = ["--controllers=blocked-controller", "--leader-elect-retry-period=200ms"];
+    let mut manager = start_with(&server, &folder, &arguments, &[(LIMITS, "500 1000")]);
+    manager.expect_error("The thread of the controllers is blocked; ending the process");
+    manager.says("Is blocked").await;
+    let ended = manager.ended().await;
+    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+    assert!(ended.stderr.contains("The thread of the controllers is blocked"), "{}", ended.stderr);
+    let lease = ObjectKey::namespaced("kube-system", "kube-controller-manager");
+    let lease = server.sandbox.get(&LEASES, &lease).expect("it was acquired");
+    assert_ne!(lease["spec"]["holderIdentity"], "", "writes may be under way: the lease expires");
 }

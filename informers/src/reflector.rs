@@ -14,8 +14,8 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::connection::{Connection, ConnectionChange, ConnectionChanges};
 use crate::currency::Moment;
-use crate::envelope::{Bookmark, Event, EventError, EventKind, Page, status_of_event};
 use crate::decode::shortened;
+use crate::envelope::{Bookmark, Event, EventError, EventKind, Page, status_of_event};
 use crate::error_chain::chain;
 use crate::failure::{Cause, ExchangeError};
 use crate::frames::{Frame, Frames};

@@ -17,6 +17,14 @@ pub enum Exit {
     ControllerFailed = 4,
 }
 
+impl Exit {
+    /// Ends the process at once, from any thread. For a process whose main thread cannot return.
+    #[expect(clippy::disallowed_methods, reason = "`main` does not return any more")]
+    pub(crate) fn now(self) -> ! {
+        std::process::exit(self as i32)
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)

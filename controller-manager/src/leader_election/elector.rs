@@ -10,9 +10,18 @@
 //! # Guarantees
 //! - A candidate takes a lease only if it is free, or if its record has not changed for the record's own duration by
 //!   the candidate's own clock. Times of other machines are never compared.
+//! - A candidate creates a lease that it has seen before only after it has read for a whole duration that the lease does
+//!   not exist: the last holder, which need not know of the deletion, writes no more by then.
+//! - A process leads only under its own name: the response to a write counts only if it names this process.
 //! - [`writes_until`](Elector::writes_until) lies before the earliest time at which another candidate can take the
 //!   lease, for clocks whose rates differ by less than [`CLOCK_TOLERANCE`].
-//! - Every write of the lease carries the version that it is based on, so that a late write cannot undo a later one.
+//! - Every update of the lease carries the version that it is based on, so that a late write cannot undo a later one.
+//!
+//! # What remains
+//! Two processes may write at the same time if an operator
+//! - deletes a lease that is held, and a candidate that has never seen it creates it: for up to a duration;
+//! - deletes a lease within [`Timing::renew_deadline`] after a candidate has created it;
+//! - empties the holder of a lease that is held, which counts as a release.
 //!
 //! # Upstream
 //! `client-go/tools/leaderelection`: the record, the order of requests and the periods are the same.
@@ -37,7 +46,7 @@ const JITTER_FACTOR: f64 = 1.2;
 const AFTER_EXPIRY: Duration = Duration::from_millis(500);
 
 /// The holder of a lease and its times (client-go: `LeaderElectionRecord`).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct LeaseRecord {
     /// The identity of the holder; empty if the lease is free.
     pub(crate) holder: String,
@@ -52,14 +61,16 @@ pub(crate) struct LeaseRecord {
 }
 
 /// A record and the resource version of its lease.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Lease {
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Lease<O = ()> {
     pub(crate) record: LeaseRecord,
     pub(crate) version: ResourceVersion,
+    /// The object of this version, which an update starts from.
+    pub(crate) object: O,
 }
 
 /// The periods of leader election.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Timing {
     /// Time that a candidate waits after the last change before it takes a lease.
     pub(crate) lease_duration: Duration,
@@ -91,19 +102,19 @@ impl Timing {
 }
 
 /// The next request to the API server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Request {
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Request<O = ()> {
     Get,
     Create(LeaseRecord),
-    /// Update the lease of this version.
-    Update(Lease),
+    /// Update the object of this version to this record.
+    Update(Lease<O>),
 }
 
 /// The response to a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum LeaseResponse {
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum LeaseResponse<O = ()> {
     /// The lease, as it was read or written.
-    Lease(Lease),
+    Lease(Lease<O>),
     /// The lease does not exist.
     NotFound,
     /// The request failed, or its response was lost.
@@ -120,41 +131,71 @@ pub(crate) enum Next {
 }
 
 /// One participant in the election of a leader.
-#[derive(Debug, Clone)]
-pub(crate) struct Elector {
-    identity: String,
-    timing: Timing,
-    /// The last known lease, and the time at which this process first saw its version.
-    observed: Option<(Lease, Instant)>,
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Elector<O = ()> {
+    pub(super) identity: String,
+    pub(super) timing: Timing,
+    pub(super) observed: Observed<O>,
     /// Time at which the last successful write of the lease was sent, while this participant leads.
-    renewed: Option<Instant>,
-    stage: Stage,
+    pub(super) renewed: Option<Instant>,
+    pub(super) stage: Stage,
+}
+
+/// The last known state of the lease.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Observed<O> {
+    /// No lease has been seen yet.
+    Nothing,
+    /// The lease, and the time at which this process first saw its version.
+    Lease(Lease<O>, Instant),
+    /// The lease was deleted.
+    Deleted {
+        /// The lease as it was last seen. Another process may have held it later.
+        last: Lease<O>,
+        /// The first time at which it was read that the lease does not exist.
+        since: Instant,
+        /// The last such time.
+        read: Instant,
+    },
 }
 
 /// The progress of one attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Stage {
     /// A leader writes with the last version; other participants read.
     Begin,
     /// The lease must be read before it is written.
     Read,
-    /// The lease does not exist.
-    Create,
+    /// It was read at this time that the lease does not exist: it may be created.
+    Create(Instant),
     /// The lease was read, or a watch showed that it is free: it may be taken or renewed.
     Write,
 }
 
-impl Elector {
+impl<O: Clone> Elector<O> {
     /// A candidate that has seen nothing. `identity` is unique among all processes, ever.
     #[must_use]
     pub(crate) fn new(identity: impl Into<String>, timing: Timing) -> Self {
-        Self { identity: identity.into(), timing, observed: None, renewed: None, stage: Stage::Begin }
+        Self { identity: identity.into(), timing, observed: Observed::Nothing, renewed: None, stage: Stage::Begin }
     }
 
-    /// The identity of the holder, as far as it is known; `None` before the first read and while the lease is free.
+    /// The identity of the holder, as far as it is known; `None` before the first read and while the lease is free or
+    /// does not exist.
     #[must_use]
     pub(crate) fn holder(&self) -> Option<&str> {
-        self.observed.as_ref().map(|(lease, _)| &*lease.record.holder).filter(|holder| !holder.is_empty())
+        match &self.observed {
+            Observed::Lease(lease, _) => Some(&*lease.record.holder).filter(|holder| !holder.is_empty()),
+            Observed::Nothing | Observed::Deleted { .. } => None,
+        }
+    }
+
+    /// The lease as it was last seen, even if it has been deleted since.
+    #[must_use]
+    pub(crate) fn last_lease(&self) -> Option<&Lease<O>> {
+        match &self.observed {
+            Observed::Nothing => None,
+            Observed::Lease(lease, _) | Observed::Deleted { last: lease, .. } => Some(lease),
+        }
     }
 
     /// Returns `true` if this participant leads at `now`.
@@ -171,10 +212,13 @@ impl Elector {
 
     /// Until when a write may take effect: before another candidate can take the lease.
     ///
-    /// Another candidate measures from the time at which it saw the last renewal, which is not before that was sent.
+    /// Another candidate measures from the time at which it saw the last renewal, which is not before that was sent. It
+    /// measures the duration in the record, which need not be the duration that was sent.
     #[must_use]
     pub(crate) fn writes_until(&self) -> Option<Instant> {
-        Some(self.renewed? + self.timing.writes())
+        let recorded = self.last_lease().map_or(Duration::ZERO, |lease| lease.record.duration);
+        let lease_duration = self.timing.lease_duration.min(recorded);
+        Some(self.renewed? + Timing { lease_duration, ..self.timing }.writes())
     }
 
     /// Returns the time at which the last successful renewal was sent, while this participant leads.
@@ -187,27 +231,32 @@ impl Elector {
     /// version failed.
     #[must_use]
     pub(crate) fn is_on_slow_path(&self) -> bool {
-        let is_held = |lease: &Lease| lease.record.holder == self.identity;
-        self.stage == Stage::Write && self.observed.as_ref().is_some_and(|(lease, _)| is_held(lease))
+        self.stage == Stage::Write && self.holder() == Some(&*self.identity)
     }
 
     /// The next request of the current attempt. `wall` is written into the record.
     #[must_use]
-    pub(crate) fn request(&self, now: Instant, wall: Timestamp) -> Request {
+    pub(crate) fn request(&self, now: Instant, wall: Timestamp) -> Request<O> {
         match (self.stage, &self.observed) {
-            (Stage::Begin, Some((lease, _))) if self.leads(now) => Request::Update(self.next_lease(lease, wall)),
-            (Stage::Write, Some((lease, _))) => Request::Update(self.next_lease(lease, wall)),
-            (Stage::Create, _) => Request::Create(self.record(wall, wall, 0)),
-            (Stage::Begin | Stage::Read, _) | (Stage::Write, None) => Request::Get,
+            (Stage::Begin, Observed::Lease(lease, _)) if self.leads(now) => {
+                Request::Update(self.next_lease(lease, wall))
+            }
+            (Stage::Write, Observed::Lease(lease, _)) => Request::Update(self.next_lease(lease, wall)),
+            // Another candidate may have created the lease, and lost it, since a read that is old.
+            (Stage::Create(read), _) if now < read + self.timing.retry_period => {
+                Request::Create(self.record(wall, wall, 0))
+            }
+            (Stage::Begin | Stage::Read | Stage::Create(_), _)
+            | (Stage::Write, Observed::Nothing | Observed::Deleted { .. }) => Request::Get,
         }
     }
 
     /// Handles the response to `request`, which was sent at `sent`.
     pub(crate) fn answered(
         &mut self,
-        request: &Request,
+        request: &Request<O>,
         sent: Instant,
-        answer: LeaseResponse,
+        answer: LeaseResponse<O>,
         now: Instant,
         rng: &mut fastrand::Rng,
     ) -> Next {
@@ -221,12 +270,21 @@ impl Elector {
                 self.end_attempt(now, rng)
             }
             (Request::Get, LeaseResponse::NotFound) => {
-                self.observed = None;
-                self.stage = Stage::Create;
-                Next::Continue
+                self.read_absence(now);
+                // No candidate that has seen the lease of a leader takes it before the leader's term ends.
+                if self.leads(now) || self.may_write(now) {
+                    self.stage = Stage::Create(now);
+                    return Next::Continue;
+                }
+                self.end_attempt(now, rng)
             }
             (Request::Create(_) | Request::Update(_), LeaseResponse::Lease(lease)) => {
-                self.observed = Some((lease, now));
+                if lease.record.holder != self.identity {
+                    // An admission webhook has changed the holder, or the lease was read after another had taken it.
+                    self.take(lease, now);
+                    return self.end_attempt(now, rng);
+                }
+                self.observed = Observed::Lease(lease, now);
                 self.renewed = Some(sent);
                 self.stage = Stage::Begin;
                 Next::After(self.timing.retry_period)
@@ -247,9 +305,9 @@ impl Elector {
     /// at once with an update of that version, because it need not be read again.
     ///
     /// A watch may be behind: its lease is taken only if it is newer than the known lease.
-    pub(crate) fn observe(&mut self, lease: Lease, now: Instant) -> bool {
-        let is_known = |known: &Lease| known.version.is_at_least(&lease.version) == Some(true);
-        if self.observed.as_ref().is_some_and(|(known, _)| is_known(known)) {
+    pub(crate) fn observe(&mut self, lease: Lease<O>, now: Instant) -> bool {
+        let is_known = |known: &Lease<O>| known.version.is_at_least(&lease.version) == Some(true);
+        if self.last_lease().is_some_and(is_known) {
             return false;
         }
         let is_free = lease.record.holder.is_empty();
@@ -261,15 +319,32 @@ impl Elector {
     }
 
     /// Takes a lease as the API server has it.
-    fn take(&mut self, lease: Lease, now: Instant) {
+    fn take(&mut self, lease: Lease<O>, now: Instant) {
         if lease.record.holder != self.identity {
             self.renewed = None;
         }
-        if self.observed.as_ref().is_none_or(|(known, _)| known.version != lease.version) {
-            self.observed = Some((lease, now));
+        let is_known = matches!(&self.observed, Observed::Lease(known, _) if known.version == lease.version);
+        if !is_known {
+            self.observed = Observed::Lease(lease, now);
             // Decisions about the version before do not hold for this version.
             self.stage = Stage::Begin;
         }
+    }
+
+    /// Notes that the lease does not exist.
+    ///
+    /// Between two reads that are further apart than the renew deadline, another candidate may have created the lease
+    /// and lost it. The wait begins again then.
+    fn read_absence(&mut self, now: Instant) {
+        let longest_gap = self.timing.renew_deadline;
+        self.observed = match std::mem::replace(&mut self.observed, Observed::Nothing) {
+            Observed::Nothing => Observed::Nothing,
+            Observed::Lease(last, _) => Observed::Deleted { last, since: now, read: now },
+            Observed::Deleted { last, since, read } => {
+                let since = if now < read + longest_gap { since } else { now };
+                Observed::Deleted { last, since, read: now }
+            }
+        };
     }
 
     /// Stops leading at once, for example when the renew deadline has passed.
@@ -280,14 +355,16 @@ impl Elector {
 
     /// The update that frees the lease, if this participant holds it.
     #[must_use]
-    pub(crate) fn release(&self, wall: Timestamp) -> Option<Lease> {
-        let (lease, _) = self.observed.as_ref()?;
-        self.freed(lease, wall)
+    pub(crate) fn release(&self, wall: Timestamp) -> Option<Lease<O>> {
+        match &self.observed {
+            Observed::Lease(lease, _) => self.freed(lease, wall),
+            Observed::Nothing | Observed::Deleted { .. } => None,
+        }
     }
 
     /// The update that frees a lease, if this participant holds it.
     #[must_use]
-    pub(crate) fn freed(&self, lease: &Lease, wall: Timestamp) -> Option<Lease> {
+    pub(crate) fn freed(&self, lease: &Lease<O>, wall: Timestamp) -> Option<Lease<O>> {
         let record = LeaseRecord {
             holder: String::new(),
             duration: Duration::from_secs(1),
@@ -295,25 +372,39 @@ impl Elector {
             renewed_at: wall,
             transitions: lease.record.transitions,
         };
-        (lease.record.holder == self.identity).then(|| Lease { record, version: lease.version.clone() })
+        (lease.record.holder == self.identity).then(|| Lease { record, ..lease.clone() })
     }
 
-    /// Returns `true` if the observed lease is this participant's, free, or expired.
+    /// Returns `true` if the lease is this participant's, free, or expired, or may be created.
     fn may_write(&self, now: Instant) -> bool {
-        self.observed.as_ref().is_none_or(|(lease, since)| {
-            let holder = &lease.record.holder;
-            holder.is_empty() || *holder == self.identity || now >= *since + lease.record.duration
-        })
+        match &self.observed {
+            Observed::Nothing => true,
+            Observed::Lease(lease, _) if lease.record.holder.is_empty() => true,
+            Observed::Lease(lease, _) if lease.record.holder == self.identity => true,
+            Observed::Lease(..) | Observed::Deleted { .. } => self.expires().is_none_or(|expires| now >= expires),
+        }
     }
 
-    fn next_lease(&self, lease: &Lease, wall: Timestamp) -> Lease {
-        let Lease { record, version } = lease;
+    /// The time from which no other process may write any more, unless the lease changes.
+    fn expires(&self) -> Option<Instant> {
+        match &self.observed {
+            Observed::Nothing => None,
+            Observed::Lease(lease, since) => Some(*since + lease.record.duration),
+            // The last holder need not be the holder that was last seen.
+            Observed::Deleted { last, since, .. } => {
+                Some(*since + self.timing.lease_duration.max(last.record.duration))
+            }
+        }
+    }
+
+    fn next_lease(&self, lease: &Lease<O>, wall: Timestamp) -> Lease<O> {
+        let record = &lease.record;
         let record = if record.holder == self.identity {
             self.record(record.acquired_at, wall, record.transitions)
         } else {
             self.record(wall, wall, record.transitions.saturating_add(1))
         };
-        Lease { record, version: version.clone() }
+        Lease { record, ..lease.clone() }
     }
 
     fn record(&self, acquired_at: Timestamp, renewed_at: Timestamp, transitions: i32) -> LeaseRecord {
@@ -330,8 +421,8 @@ impl Elector {
         }
         let delay = period.mul_f64(1.0 + rng.f64() * JITTER_FACTOR);
         // A lease that expires in between is taken then, not at the next regular attempt.
-        let expires = self.observed.as_ref().map(|(lease, since)| *since + lease.record.duration);
-        let until = expires.map(|expires| expires.saturating_duration_since(now)).filter(|until| !until.is_zero());
+        let until =
+            self.expires().map(|expires| expires.saturating_duration_since(now)).filter(|until| !until.is_zero());
         let after_expiry = until.map(|until| until + AFTER_EXPIRY.mul_f64(rng.f64()));
         Next::After(after_expiry.map_or(delay, |after_expiry| after_expiry.min(delay)))
     }

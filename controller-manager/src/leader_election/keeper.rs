@@ -16,6 +16,7 @@ use super::fences::LeaseFence;
 use super::leadership::Leadership;
 use super::lease_object::LeaseObject;
 use super::report::Report;
+use super::watchdog::Watchdog;
 
 /// The task that keeps the lease.
 ///
@@ -23,10 +24,8 @@ use super::report::Report;
 /// It publishes the end of its [`Leadership`] before another manager can lead. The fence is open when the leadership is
 /// published, and closed when its end is published. A released lease is free at once.
 pub(crate) struct Keeper {
-    elector: Elector,
+    elector: Elector<Arc<LeaseObject>>,
     options: KeeperOptions,
-    /// The object that the elector has observed last.
-    object: Option<LeaseObject>,
     /// Whether a write with an unknown result was sent.
     may_have_written: bool,
     rng: fastrand::Rng,
@@ -40,6 +39,19 @@ pub(crate) struct Keeper {
 
 /// Time for which a candidate that is not ready leaves a lease to others that nobody holds.
 const UNREADY_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Reason for the end of a [`Keeper::run`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It was stopped.
+    Stopped,
+    /// The main thread is blocked. This process leads no more, and the lease expires.
+    MainThreadBlocked,
+}
+
+/// Time after which a blocked main thread is looked at once more: a process that was stopped as a whole goes on with all its
+/// threads.
+const SECOND_LOOK: Duration = Duration::from_secs(2);
 
 /// Options of a [`Keeper`].
 pub(crate) struct KeeperOptions {
@@ -60,19 +72,20 @@ pub(crate) struct KeeperOptions {
     pub(crate) fence: LeaseFence,
     /// Events and metrics of the lease.
     pub(crate) report: Report,
+    /// The watchdog of the main thread.
+    pub(crate) watchdog: Watchdog,
     /// Whether this manager can act as soon as it leads.
     pub(crate) ready: watch::Receiver<bool>,
 }
 
 impl Keeper {
     /// A keeper of a lease for `elector`.
-    pub(crate) fn new(elector: Elector, options: KeeperOptions) -> Self {
+    pub(crate) fn new(elector: Elector<Arc<LeaseObject>>, options: KeeperOptions) -> Self {
         let rng = fastrand::Rng::with_seed(options.seed);
         options.report.is_candidate();
         Self {
             elector,
             options,
-            object: None,
             rng,
             may_have_written: false,
             terms: 0,
@@ -81,14 +94,15 @@ impl Keeper {
         }
     }
 
-    /// Competes for the lease until `stop`.
-    pub(crate) async fn run(&mut self, stop: &CancellationToken) {
+    /// Competes for the lease until `stop`, or until the main thread is blocked for too long.
+    pub(crate) async fn run(&mut self, stop: &CancellationToken) -> End {
         tracing::info!(lease = %self.options.lease, "Attempting to acquire leader lease...");
         let mut next_attempt = Instant::now();
+        let mut was_blocked = false;
         loop {
             tokio::select! {
                 biased;
-                () = stop.cancelled() => return,
+                () = stop.cancelled() => return End::Stopped,
                 () = end_of(self.elector.leads_until()) => self.step_down("it was not renewed in time"),
                 Ok(()) = self.options.changes.changed() => {
                     if self.observe() {
@@ -96,7 +110,16 @@ impl Keeper {
                     }
                 }
                 Ok(()) = self.options.ready.changed() => next_attempt = Instant::now(),
-                () = sleep_until(next_attempt) => next_attempt = self.attempt(stop).await,
+                () = sleep_until(next_attempt) => {
+                    let is_blocked = self.options.watchdog.is_over();
+                    if is_blocked && was_blocked {
+                        // Nothing is logged here: the log may be the reason.
+                        self.stop_leading();
+                        return End::MainThreadBlocked;
+                    }
+                    was_blocked = is_blocked;
+                    next_attempt = if is_blocked { Instant::now() + SECOND_LOOK } else { self.attempt(stop).await };
+                }
             }
         }
     }
@@ -109,12 +132,15 @@ impl Keeper {
                 self.options.report.slow_path();
             }
             let sent = Instant::now();
-            let is_read = request == Request::Get;
+            let is_read = matches!(request, Request::Get);
             if !is_read && !self.elector.leads(sent) {
                 if !self.may_compete() {
                     return sent + self.options.timing.retry_period;
                 }
-                self.predecessor = self.object.as_ref().map(LeaseObject::predecessor).unwrap_or_default();
+                self.predecessor = match &request {
+                    Request::Update(lease) => lease.object.predecessor(),
+                    Request::Get | Request::Create(_) => Predecessor::Unknown,
+                };
             }
             self.may_have_written |= !is_read;
             let answer = tokio::select! {
@@ -129,12 +155,10 @@ impl Keeper {
             };
             let answer = match answer {
                 Ok(Ok(object)) => {
-                    let lease = object.lease();
-                    self.object = Some(object);
                     self.may_have_written = false;
-                    LeaseResponse::Lease(lease)
+                    LeaseResponse::Lease(Arc::new(object).lease())
                 }
-                Ok(Err(error)) if error.is_not_found() && request == Request::Get => LeaseResponse::NotFound,
+                Ok(Err(error)) if error.is_not_found() && is_read => LeaseResponse::NotFound,
                 Ok(Err(error)) => {
                     tracing::debug!(lease = %self.options.lease, error = &error as &dyn std::error::Error, "Request for the lease failed");
                     LeaseResponse::Failed
@@ -168,17 +192,15 @@ impl Keeper {
         self.withheld_since.get_or_insert_with(Instant::now).elapsed() >= UNREADY_PATIENCE
     }
 
-    async fn send(&self, request: &Request) -> Result<LeaseObject, ApiError> {
+    async fn send(&self, request: &Request<Arc<LeaseObject>>) -> Result<LeaseObject, ApiError> {
         let resource = const { &LeaseObject::RESOURCE };
-        let written = match (request, &self.object) {
-            (Request::Get, _) | (Request::Update(_), None) => {
-                return self.options.api.get(resource, &self.options.lease).await;
-            }
-            (Request::Create(record), _) => {
+        let written = match request {
+            Request::Get => return self.options.api.get(resource, &self.options.lease).await,
+            Request::Create(record) => {
                 let body = Payload::json(&LeaseObject::created(&self.options.lease, record));
                 self.options.api.create(resource, self.options.lease.namespace(), body).await?
             }
-            (Request::Update(Lease { record, .. }), Some(object)) => {
+            Request::Update(Lease { record, object, .. }) => {
                 let body = Payload::json(&object.updated(record));
                 self.options.api.put(resource, &self.options.lease, Subresource::None, body).await?
             }
@@ -186,23 +208,17 @@ impl Keeper {
         let decoded = std::str::from_utf8(&written.body).ok().and_then(|text| LeaseObject::decode(text).ok());
         match decoded {
             Some(object) => Ok(object),
-            // The write has taken effect, so that the lease is read again.
+            // The write has taken effect, so that the lease is read again. Another may hold it by then.
             None => self.options.api.get(resource, &self.options.lease).await,
         }
     }
 
     /// Takes the lease from the watch. Returns `true` if it is free.
-    ///
-    /// Updates start from the object of the last request, because a watch may be behind. A newer object that is free is
-    /// updated as the watch showed it.
     fn observe(&mut self) -> bool {
         let Some(object) = self.options.changes.borrow_and_update().clone() else { return false };
         let is_free = self.elector.observe(object.lease(), Instant::now());
         if !is_free {
             self.withheld_since = None;
-        }
-        if is_free {
-            self.object = Some(LeaseObject::clone(&object));
         }
         self.publish();
         is_free
@@ -240,11 +256,16 @@ impl Keeper {
         match (led, leads) {
             (false, true) => {
                 tracing::info!(lease = %self.options.lease, "Successfully acquired lease");
-                self.options.report.became_leader(self.object.as_ref());
+                self.options.report.became_leader(self.object());
             }
-            (true, false) => self.options.report.stopped_leading(self.object.as_ref()),
+            (true, false) => self.options.report.stopped_leading(self.object()),
             (true, true) | (false, false) => {}
         }
+    }
+
+    /// The object that was last seen.
+    fn object(&self) -> Option<&LeaseObject> {
+        self.elector.last_lease().map(|lease| &*lease.object)
     }
 
     /// Stops leading without freeing the lease, which expires. Called when nothing writes any more.
@@ -266,9 +287,8 @@ impl Keeper {
         }
         self.stop_leading();
         let released = async {
-            let known = self.object.as_ref().zip(held);
-            if let Some((object, freed)) = known.filter(|(object, freed)| object.lease().version == freed.version) {
-                match self.free(object, &freed.record, versions).await {
+            if let Some(freed) = held {
+                match self.free(&freed.object, &freed.record, versions).await {
                     Err(error) if error.is_conflict() => {}
                     answered => return answered,
                 }
@@ -278,8 +298,8 @@ impl Keeper {
                 Err(error) if error.is_not_found() => return Ok(()),
                 read => read?,
             };
-            match self.elector.freed(&object.lease(), wall) {
-                Some(freed) => self.free(&object, &freed.record, versions).await,
+            match self.elector.freed(&Arc::new(object).lease(), wall) {
+                Some(freed) => self.free(&freed.object, &freed.record, versions).await,
                 None => Ok(()),
             }
         };

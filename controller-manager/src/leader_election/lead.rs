@@ -19,6 +19,7 @@ use super::migration::{Migration, MigrationLease};
 use super::report::LeaseMetrics;
 use super::settings::{Election, Policy};
 use super::thread::{Compete, GiveUp, LeaseThread, LeaseThreadError, Options};
+use super::watchdog::Watchdog;
 
 /// A process that competes for the lease of its manager, and for the lease of leader migration if it is enabled.
 pub(crate) struct Candidate {
@@ -29,7 +30,13 @@ pub(crate) struct Candidate {
 
 impl Candidate {
     /// A candidate whose `identity` is unique among all processes, ever.
-    pub(crate) fn new(identity: String, election: Election, metrics: LeaseMetrics, plugins: ExecPluginMetrics) -> Self {
+    pub(crate) fn new(
+        identity: String,
+        election: Election,
+        metrics: LeaseMetrics,
+        plugins: ExecPluginMetrics,
+        watchdog: Watchdog,
+    ) -> Self {
         let Election { settings, policy, limits, releases, migration } = election;
         let main = Options {
             lease: settings.lease(),
@@ -39,6 +46,7 @@ impl Candidate {
             releases,
             metrics,
             plugins,
+            watchdog,
             leadership: watch::Sender::default(),
             ready: watch::Sender::default(),
         };

@@ -77,9 +77,9 @@ impl LeaseObject {
         json
     }
 
-    /// The record and the version of the lease.
-    pub(crate) fn lease(&self) -> Lease {
-        Lease { record: self.record.clone(), version: self.meta.resource_version.clone() }
+    /// The record and the version of the lease, with this object.
+    pub(crate) fn lease(self: Arc<Self>) -> Lease<Arc<Self>> {
+        Lease { record: self.record.clone(), version: self.meta.resource_version.clone(), object: self }
     }
 
     /// The body that creates a lease.
@@ -161,7 +161,7 @@ mod tests {
             },
         });
         let object = LeaseObject::decode(&text.to_string()).unwrap();
-        let Lease { record, version } = object.lease();
+        let Lease { record, version, object } = Arc::new(object).lease();
         assert_eq!((&*record.holder, record.duration, record.transitions), ("other", Duration::from_secs(15), 3));
         assert_eq!(version, "7".into());
         let updated = object.updated(&LeaseRecord { holder: "me".to_owned(), ..record });
@@ -205,7 +205,7 @@ mod tests {
     fn a_lease_without_a_record_is_free() {
         for text in [r#"{"metadata":{"name":"l"}}"#, r#"{"metadata":{"name":"l"},"spec":{"leaseDurationSeconds":-1}}"#]
         {
-            let Lease { record, .. } = LeaseObject::decode(text).unwrap().lease();
+            let Lease { record, .. } = Arc::new(LeaseObject::decode(text).unwrap()).lease();
             assert_eq!((&*record.holder, record.duration), ("", Duration::ZERO));
         }
     }

@@ -30,6 +30,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 mod thread;
+mod watchdog;
 
 pub(crate) use elector::{Elector, Timing};
 pub(crate) use ended::Ended;
@@ -42,3 +43,4 @@ pub(crate) use migration_config::{MigrationConfig, Owner};
 pub(crate) use observer::watch_lease;
 pub(crate) use report::LeaseMetrics;
 pub(crate) use settings::{Election, LeaderElection, MigrationSettings, Policy};
+pub(crate) use watchdog::Watchdog;

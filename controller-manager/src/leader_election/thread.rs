@@ -16,7 +16,9 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::fences::LeaseFence;
+use super::keeper::End;
 use super::report::{LeaseMetrics, Report};
+use super::watchdog::Watchdog;
 use super::{Elector, Keeper, KeeperOptions, Leadership, Timing, watch_lease};
 
 /// The options of leader election with one lease.
@@ -35,6 +37,8 @@ pub(crate) struct Options {
     pub(crate) metrics: LeaseMetrics,
     /// The metrics of the exec plugin that the thread may run for its connection.
     pub(crate) plugins: ExecPluginMetrics,
+    /// The watchdog of the main thread.
+    pub(crate) watchdog: Watchdog,
     /// Sends changes of the leadership.
     pub(crate) leadership: watch::Sender<Leadership>,
     /// Whether this process can act as soon as it leads.
@@ -174,7 +178,8 @@ pub(crate) async fn keep_through(
     fence: &LeaseFence,
     stop: &StopLease,
 ) {
-    let Options { lease, identity, timing, limits, releases, metrics, plugins: _, leadership, ready } = options;
+    let Options { lease, identity, timing, limits, releases, metrics, plugins: _, watchdog, leadership, ready } =
+        options;
     // Random, as the identity is.
     let seed = Fnv1a::new().part(&identity).value();
     let clients = ClientBuilder::new(client, UserAgent::default(), limits);
@@ -197,15 +202,18 @@ pub(crate) async fn keep_through(
         leadership,
         fence: fence.clone(),
         report,
+        watchdog: watchdog.clone(),
         ready: ready.subscribe(),
     };
     let mut keeper = Keeper::new(Elector::new(identity, timing), options);
-    keeper.run(&stop.requested).await;
+    let end = keeper.run(&stop.requested).await;
     fence.close();
     let how = std::mem::take(&mut *stop.how.lock());
-    match how {
-        GiveUp::Release(versions) if releases => keeper.release(&versions).await,
-        GiveUp::Release(_) | GiveUp::Expire => keeper.stop_leading(),
+    match (end, how) {
+        // Writes that the main thread has sent may still take effect: the lease expires.
+        (End::MainThreadBlocked, _) => watchdog.exit().await,
+        (End::Stopped, GiveUp::Release(versions)) if releases => keeper.release(&versions).await,
+        (End::Stopped, GiveUp::Release(_) | GiveUp::Expire) => keeper.stop_leading(),
     }
     drop(keeper);
     end_of_events.cancel();

@@ -13,24 +13,29 @@ use kcm_framework::prometheus_client::metrics::counter::ConstCounter;
 use kcm_framework::prometheus_client::metrics::gauge::ConstGauge;
 use tokio::runtime::Handle;
 
-/// Shows the metrics of the process and of `runtime`, which runs the controllers, in `metrics`.
-pub(crate) fn register(metrics: &Metrics, runtime: Handle) {
+use super::heartbeat::Heartbeat;
+
+/// Shows the metrics of the process, and of `runtime` and the thread of `heartbeat`, which run the controllers, in `metrics`.
+pub(crate) fn register(metrics: &Metrics, runtime: Handle, heartbeat: Heartbeat) {
     /// Marks the metrics as registered, so that it happens once.
     #[derive(Clone)]
     struct OfProcess;
     metrics.register(|registry| {
-        registry.register_collector(Box::new(ProcessMetrics(runtime)));
+        registry.register_collector(Box::new(ProcessMetrics { runtime, heartbeat }));
         OfProcess
     });
 }
 
 #[derive(Debug)]
-struct ProcessMetrics(Handle);
+struct ProcessMetrics {
+    runtime: Handle,
+    heartbeat: Heartbeat,
+}
 
 impl Collector for ProcessMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let process = Process::read();
-        let runtime = self.0.metrics();
+        let runtime = self.runtime.metrics();
         for (name, help, value) in [
             (
                 "process_cpu_seconds",
@@ -54,6 +59,16 @@ impl Collector for ProcessMetrics {
             }
         }
         for (name, help, value) in [
+            (
+                "manager_main_thread_blocked_seconds",
+                "Seconds for which the thread of the controllers has been blocked by one piece of work",
+                Some(self.heartbeat.blocked().as_secs_f64()),
+            ),
+            (
+                "manager_main_thread_longest_blocked_seconds",
+                "Longest time in seconds for which the thread of the controllers has been blocked since the start",
+                Some(self.heartbeat.longest_blocked().as_secs_f64()),
+            ),
             ("process_max_fds", "The most file descriptors that the process may have open", process.max_fds),
             ("process_open_fds", "Open file descriptors", process.open_fds),
             ("process_resident_memory_bytes", "Resident memory in bytes", process.resident),
@@ -180,9 +195,11 @@ mod tests {
     #[tokio::test]
     async fn this_process_has_all_of_them() {
         let metrics = Metrics::new();
-        register(&metrics, Handle::current());
+        register(&metrics, Handle::current(), Heartbeat::new());
         let exposed = String::from_utf8(metrics.expose(kcm_framework::Format::Text)).expect("an exposition is text");
         for name in [
+            "manager_main_thread_blocked_seconds",
+            "manager_main_thread_longest_blocked_seconds",
             "process_cpu_seconds_total",
             "process_max_fds",
             "process_network_receive_bytes_total",

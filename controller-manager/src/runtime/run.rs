@@ -7,13 +7,15 @@ use kcm_framework::clock::{Clock as _, SystemClock};
 use kcm_framework::{ControllerStatus, Manager, ManagerError, ManagerHandle, Metrics, Stop, error_chain};
 use kcm_serving::{Bound, Check, Serving, ServingError, ServingState};
 use serde_json::json;
+use tokio::task::JoinSet;
 
+use super::heartbeat::{Heartbeat, MainThreadLimits};
 use super::process_metrics;
 use super::profiler::profiler;
 use crate::command_line::exit::Exit;
 use crate::command_line::subcommand::Failure;
 use crate::identities::{self, TokenHealth};
-use crate::leader_election::{self, Candidate, Election, Ended, LeaderHealth, LeaseMetrics};
+use crate::leader_election::{self, Candidate, Election, Ended, LeaderHealth, LeaseMetrics, Watchdog};
 use crate::logs::{Logs, UNSTRUCTURED};
 use crate::reload::{ReloadState, Reloader, SettingsSource};
 use crate::settings::Configured;
@@ -29,6 +31,7 @@ pub(crate) fn warn(warnings: &[impl std::fmt::Display]) {
 pub(crate) async fn run(
     configured: Configured,
     source: SettingsSource,
+    limits: MainThreadLimits,
     logs: &Logs,
     stop: Stop,
 ) -> Result<(), Failure> {
@@ -66,8 +69,15 @@ pub(crate) async fn run(
     } else {
         (manager.build(client, url), None)
     };
-    process_metrics::register(manager.metrics(), tokio::runtime::Handle::current());
-    let candidate = candidate(election, manager.metrics())?;
+    let heartbeat = Heartbeat::new();
+    // Of its own, so that its beats wake nothing else.
+    let mut beating = JoinSet::new();
+    beating.spawn(heartbeat.clone().run());
+    process_metrics::register(manager.metrics(), tokio::runtime::Handle::current(), heartbeat.clone());
+    let (beats, limit) = (heartbeat.clone(), limits.unhealthy_after);
+    let thread_check = Check::new(Heartbeat::CHECK, move || beats.check(limit));
+    let watchdog = Watchdog::new(heartbeat, limits.exits_after, || Exit::LeaseLost.now());
+    let candidate = candidate(election, manager.metrics(), watchdog)?;
     let leases = candidate.as_ref().map(Candidate::health);
     let leader_check = leases.clone().map(|health| Check::new(LeaderHealth::NAME, move || health.check()));
     let tokens = tokens.map(|tokens| Check::new(TokenHealth::NAME, move || tokens.check()));
@@ -77,7 +87,7 @@ pub(crate) async fn run(
         settings: source.start.clone(),
         metrics: Arc::clone(manager.metrics()),
         manager: manager.handle(),
-        live: leader_check.into_iter().collect(),
+        live: leader_check.into_iter().chain([thread_check]).collect(),
         ready: [controllers_check(manager.handle()), Check::new("configuration", move || readiness.check())]
             .into_iter()
             .chain(tokens)
@@ -131,11 +141,11 @@ fn controllers_check(manager: ManagerHandle) -> Check {
 }
 
 /// Returns the participant in leader election, if it is enabled.
-fn candidate(election: Option<Election>, metrics: &Metrics) -> Result<Option<Candidate>, Failure> {
+fn candidate(election: Option<Election>, metrics: &Metrics, watchdog: Watchdog) -> Result<Option<Candidate>, Failure> {
     let candidate = |election| {
         let lease = metrics.register(LeaseMetrics::register);
         leader_election::identity()
-            .map(|identity| Candidate::new(identity, election, lease, metrics.exec_plugins().clone()))
+            .map(|identity| Candidate::new(identity, election, lease, metrics.exec_plugins().clone(), watchdog))
     };
     election.map(candidate).transpose().map_err(|error| failure(Exit::Refused, &error))
 }

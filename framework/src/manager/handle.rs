@@ -277,8 +277,7 @@ impl ManagerHandle {
     /// [`stop_loops`](Self::stop_loops) and [`writes_settled`](Self::writes_settled).
     #[must_use]
     pub fn cache_versions(&self) -> CacheVersions {
-        let informers = self.inner.informers.lock().clone();
-        let caches = informers.map(|informers| informers.all_caches()).unwrap_or_default();
+        let caches = self.running().map(|running| running.informers.all_caches()).unwrap_or_default();
         let takeovers = self.inner.controls.takeovers().borrow().clone();
         CacheVersions::collect(&caches, &self.inner.writes, &takeovers)
     }
@@ -291,7 +290,7 @@ impl ManagerHandle {
     /// Waits until the caches of all controllers have synced. Kinds that the API server does not serve are not waited for.
     pub async fn caches_synced(&self) {
         self.reaches(Stage::Informers).await;
-        while !self.inner.informers.lock().as_ref().is_some_and(Factory::have_synced) {
+        while !self.running().is_some_and(|running| running.informers.have_synced()) {
             tokio::time::sleep(SYNC_PERIOD).await;
         }
     }

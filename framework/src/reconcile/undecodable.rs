@@ -107,7 +107,7 @@ impl<K: QueueKey> UndecodableGuard<K> {
 
     /// Number of keys that are held back.
     pub(super) fn held(&self) -> usize {
-        self.held.lock().len()
+        self.held.lock().by_key.len()
     }
 
     /// Returns the reason why a key that matches is held back, or `None` if no such key is held back.
@@ -155,9 +155,10 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
     use std::sync::atomic::Ordering::Relaxed;
 
+    use futures::future::BoxFuture;
     use http::{Request, Response};
     use kcm_api::{DecodeError, KnownView, Meta, Resource, ResourceVersion, Uid, View};
-    use kcm_informers::{Factory, FactoryOptions, InformerStatus, ListOptions, ObjectState, ProgressHook};
+    use kcm_informers::{Factory, FactoryOptions, InformerStatus, ListOptions, Moment, ObjectState, ProgressHook};
     use kcm_workqueue::QueueOptions;
     use kube::client::Body;
     use tokio::sync::Notify;
@@ -287,6 +288,18 @@ mod tests {
 
         fn on_progress(&self, hook: ProgressHook) -> HookRegistration {
             self.cache.on_progress(hook)
+        }
+
+        fn is_current(&self, since: Moment) -> bool {
+            self.cache.is_current(since)
+        }
+
+        fn wait_current(&self, since: Moment) -> BoxFuture<'static, ()> {
+            self.cache.wait_current(since)
+        }
+
+        fn handed_over(&self) -> ResourceVersion {
+            self.cache.handed_over()
         }
 
         fn wait_synced(&self) -> futures::future::BoxFuture<'static, ()> {

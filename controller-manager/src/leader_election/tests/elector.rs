@@ -26,7 +26,7 @@ fn wall(second: i64) -> Timestamp {
 fn lease(version: &str, holder: &str, duration: Duration) -> Lease {
     let record =
         LeaseRecord { holder: holder.to_owned(), duration, acquired_at: wall(1), renewed_at: wall(2), transitions: 3 };
-    Lease { record, version: version.into() }
+    Lease { record, version: version.into(), object: () }
 }
 
 /// A participant, the clock of its machine, and its random numbers.
@@ -62,7 +62,8 @@ impl Participant {
         assert_eq!(participant.reads(lease("5", "", seconds(1))), Next::Continue);
         let request = participant.request(10);
         let Request::Update(Lease { record, .. }) = request.clone() else { panic!("{request:?}") };
-        let next = participant.answered(&request, LeaseResponse::Lease(Lease { record, version: "6".into() }));
+        let next =
+            participant.answered(&request, LeaseResponse::Lease(Lease { record, version: "6".into(), object: () }));
         assert_eq!(next, Next::After(TIMING.retry_period));
         participant
     }
@@ -113,7 +114,7 @@ fn a_lease_expires_its_own_duration_after_its_last_change_was_seen_whatever_its_
 #[test]
 fn a_change_of_the_holder_is_a_transition_and_a_renewal_is_none() {
     let taken = Participant::leading().elector.request(Instant::now(), wall(12));
-    let Request::Update(Lease { record, version }) = taken else { panic!("{taken:?}") };
+    let Request::Update(Lease { record, version, .. }) = taken else { panic!("{taken:?}") };
     assert_eq!(version, "6".into());
     let expected = LeaseRecord {
         holder: ME.to_owned(),
@@ -159,7 +160,7 @@ fn a_lease_is_released_without_a_holder_for_a_second_and_with_its_transitions() 
         renewed_at: wall(20),
         transitions: 4,
     };
-    assert_eq!(leader.elector.release(wall(20)), Some(Lease { record: released, version: "6".into() }));
+    assert_eq!(leader.elector.release(wall(20)), Some(Lease { record: released, version: "6".into(), object: () }));
     let mut candidate = Participant::new();
     candidate.reads(lease("5", "another", seconds(60)));
     assert_eq!(candidate.elector.release(wall(20)), None, "what another holds is not released");
@@ -172,4 +173,85 @@ fn writes_end_before_leading_could_pass_to_another_and_after_the_renew_deadline(
     assert_eq!(leader.elector.leads_until(), Some(renewed + TIMING.renew_deadline));
     let writes_until = leader.elector.writes_until().unwrap();
     assert!(renewed + TIMING.renew_deadline < writes_until && writes_until < renewed + TIMING.lease_duration);
+}
+
+#[test]
+fn a_lease_that_was_deleted_is_created_when_its_last_holder_writes_no_more() {
+    let mut candidate = Participant::new();
+    let begun = candidate.now;
+    candidate.reads(lease("5", "another", TIMING.lease_duration));
+    for (second, is_created) in [(10, false), (18, false), (24, false), (25, true)] {
+        candidate.now = begun + seconds(second);
+        let next = candidate.answered(&Request::Get, LeaseResponse::NotFound);
+        assert_eq!(next == Next::Continue, is_created, "after {second} s: {next:?}");
+        assert_eq!(candidate.elector.holder(), None);
+    }
+    assert!(matches!(candidate.request(0), Request::Create(_)));
+    candidate.now += TIMING.retry_period;
+    assert_eq!(candidate.request(0), Request::Get, "another may have created it since");
+}
+
+#[test]
+fn a_deletion_that_was_not_read_for_the_renew_deadline_is_waited_for_again() {
+    let mut candidate = Participant::new();
+    let begun = candidate.now;
+    candidate.reads(lease("5", "another", TIMING.lease_duration));
+    for (second, is_created) in [(1, false), (20, false), (29, false), (34, false), (35, true)] {
+        candidate.now = begun + seconds(second);
+        let next = candidate.answered(&Request::Get, LeaseResponse::NotFound);
+        assert_eq!(next == Next::Continue, is_created, "after {second} s: {next:?}");
+    }
+}
+
+#[test]
+fn a_process_that_held_the_lease_before_it_was_deleted_waits_too_unless_it_leads() {
+    let mut leader = Participant::leading();
+    assert_eq!(leader.answered(&leader.request(12), LeaseResponse::NotFound), Next::Continue);
+    assert_eq!(leader.answered(&Request::Get, LeaseResponse::NotFound), Next::Continue);
+    assert!(matches!(leader.request(12), Request::Create(_)), "nobody else can have taken it");
+
+    let mut former = Participant::leading();
+    former.now += seconds(60);
+    former.elector.step_down();
+    let next = former.answered(&Request::Get, LeaseResponse::NotFound);
+    assert_ne!(next, Next::Continue, "another may have held it meanwhile");
+}
+
+#[test]
+fn a_watch_that_is_behind_does_not_bring_a_deleted_lease_back() {
+    let mut candidate = Participant::new();
+    candidate.reads(lease("5", "another", TIMING.lease_duration));
+    candidate.answered(&Request::Get, LeaseResponse::NotFound);
+    assert!(!candidate.elector.observe(lease("4", "", seconds(1)), candidate.now));
+    assert!(candidate.elector.observe(lease("7", "", seconds(1)), candidate.now), "it was created again, and is free");
+    assert!(matches!(candidate.request(0), Request::Update(_)));
+}
+
+#[test]
+fn the_response_to_a_write_counts_only_under_this_process_s_own_name() {
+    let taken = || LeaseResponse::Lease(lease("9", "another", TIMING.lease_duration));
+    let mut candidate = Participant::new();
+    assert_eq!(candidate.answered(&Request::Get, LeaseResponse::NotFound), Next::Continue);
+    let request = candidate.request(10);
+    assert!(matches!(request, Request::Create(_)), "{request:?}");
+    assert_ne!(candidate.answered(&request, taken()), Next::After(TIMING.retry_period));
+    assert_eq!((candidate.elector.writes_until(), candidate.elector.holder()), (None, Some("another")));
+
+    let mut leader = Participant::leading();
+    let renewal = leader.request(12);
+    assert!(matches!(renewal, Request::Update(_)), "{renewal:?}");
+    leader.answered(&renewal, taken());
+    assert_eq!((leader.elector.writes_until(), leader.elector.holder()), (None, Some("another")));
+}
+
+#[test]
+fn writes_end_before_the_duration_in_the_record_which_an_admission_webhook_may_have_changed() {
+    for (recorded, expected) in [(15, 14_250), (60, 14_250), (4, 3_800)] {
+        let mut leader = Participant::leading();
+        let sent = leader.now;
+        let response = LeaseResponse::Lease(lease("7", ME, seconds(recorded)));
+        leader.answered(&leader.request(12), response);
+        let until = sent + Duration::from_millis(expected);
+        assert_eq!(leader.elector.writes_until(), Some(until), "{recorded} s");
+    }
 }

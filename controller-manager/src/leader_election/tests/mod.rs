@@ -6,6 +6,7 @@ mod handovers;
 mod simulation;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use kcm_framework::api::ObjectKey;
@@ -22,8 +23,11 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::fences::Fences;
+use super::keeper::End;
 use super::report::Report;
+use super::watchdog::Watchdog;
 use super::{Elector, Keeper, KeeperOptions, Leadership, LeaseMetrics, Timing, watch_lease};
+use crate::runtime::heartbeat::Heartbeat;
 
 const TIMING: Timing = Timing {
     lease_duration: Duration::from_secs(15),
@@ -50,6 +54,21 @@ fn participant(sandbox: &Sandbox, identity: &str, seed: u64) -> Participant {
 
 /// A process that can act from `ready` on.
 fn participant_when(sandbox: &Sandbox, identity: &str, seed: u64, ready: watch::Receiver<bool>) -> Participant {
+    let watchdog = Watchdog::new(Heartbeat::new(), Duration::MAX, || {});
+    participant_of(sandbox, identity, seed, (ready, watchdog))
+}
+
+/// A process that is watched by `watchdog`.
+fn participant_with(sandbox: &Sandbox, identity: &str, seed: u64, watchdog: Watchdog) -> Participant {
+    participant_of(sandbox, identity, seed, (watch::Sender::new(true).subscribe(), watchdog))
+}
+
+fn participant_of(
+    sandbox: &Sandbox,
+    identity: &str,
+    seed: u64,
+    (ready, watchdog): (watch::Receiver<bool>, Watchdog),
+) -> Participant {
     let clients =
         ClientBuilder::new(sandbox.client(), UserAgent::new("kube-controller-manager", "v0", ""), Limits::UNLIMITED);
     let factory = Factory::new(FactoryOptions::new(clients.kube_client_for("leader-election"), seed));
@@ -75,6 +94,7 @@ fn participant_when(sandbox: &Sandbox, identity: &str, seed: u64, ready: watch::
         fence: of_lease,
         report,
         ready,
+        watchdog,
     };
     let mut keeper = Keeper::new(Elector::new(identity, TIMING), options);
     let stop = CancellationToken::new();
@@ -84,8 +104,10 @@ fn participant_when(sandbox: &Sandbox, identity: &str, seed: u64, ready: watch::
         let end_of_events = CancellationToken::new();
         let events = broadcaster.run(end_of_events.clone(), Duration::from_secs(1));
         let keeping = async {
-            keeper.run(&stopped).await;
-            keeper.release(&CacheVersions::default()).await;
+            match keeper.run(&stopped).await {
+                End::Stopped => keeper.release(&CacheVersions::default()).await,
+                End::MainThreadBlocked => {}
+            }
             end_of_events.cancel();
         };
         tokio::join!(keeping, events);
@@ -311,6 +333,39 @@ async fn a_renewal_whose_answer_is_lost_costs_nothing_but_a_read() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_standby_does_not_create_a_deleted_lease_while_its_holder_may_write() {
+    for seed in 0..20 {
+        let sandbox = Sandbox::new(SandboxOptions::default());
+        let mut first = participant(&sandbox, "first", seed);
+        first.leads().await;
+        let mut second = participant(&sandbox, "second", seed + 100);
+        sleep(Duration::from_secs(10) + Duration::from_millis(seed * 300)).await;
+        // It does not see the deletion.
+        first.task.shutdown().await;
+        sandbox.delete(&LEASES, &lease()).expect("the lease must exist");
+        assert!(!first.fence.is_closed());
+        let deleted = Instant::now();
+        second.leads().await;
+        assert!(first.fence.is_closed(), "after {:?} with seed {seed}", deleted.elapsed());
+        assert_eq!(record(&sandbox)["leaseTransitions"], 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_creates_its_lease_again_when_somebody_deletes_it() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let mut first = participant(&sandbox, "first", 1);
+    first.leads().await;
+    let mut second = participant(&sandbox, "second", 2);
+    sleep(Duration::from_secs(10)).await;
+    sandbox.delete(&LEASES, &lease()).expect("the lease must exist");
+    sleep(Duration::from_secs(3)).await;
+    assert_eq!(record(&sandbox)["holderIdentity"], "first");
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!((first.leadership.borrow().term, second.leadership.borrow_and_update().term), (Some(1), None));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lease_that_somebody_takes_is_lost_at_once() {
     let sandbox = Sandbox::new(SandboxOptions::default());
     let mut first = participant(&sandbox, "first", 1);
@@ -414,4 +469,58 @@ async fn writes_pass_the_fence_whenever_the_leadership_is_published() {
         assert!(first.fence.is_closed());
         fault.remove();
     }
+}
+
+/// The heartbeat of a main thread that beats until the sender is dropped, and then is blocked for ever.
+fn beating(tasks: &mut JoinSet<()>) -> (Heartbeat, CancellationToken) {
+    let (heartbeat, blocked) = (Heartbeat::new(), CancellationToken::new());
+    let beats = blocked.clone().run_until_cancelled_owned(heartbeat.clone().run());
+    tasks.spawn(async move {
+        if let Some(never) = beats.await {
+            match never {}
+        }
+    });
+    (heartbeat, blocked)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_whose_main_thread_is_blocked_does_not_keep_the_lease() {
+    let limit = Duration::from_mins(1);
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let mut main_thread = JoinSet::new();
+    let (heartbeat, blocked) = beating(&mut main_thread);
+    let mut first = participant_with(&sandbox, "first", 1, Watchdog::new(heartbeat, limit, || {}));
+    first.leads().await;
+    let mut second = participant(&sandbox, "second", 2);
+    sleep(Duration::from_mins(5)).await;
+    assert_eq!(first.leadership.borrow().term, Some(1), "a thread that is not blocked loses no lease");
+    blocked.cancel();
+    sleep(limit).await;
+    assert_eq!(first.leadership.borrow().term, Some(1));
+    let until = Instant::now();
+    first.lost().await;
+    assert!(first.fence.is_closed());
+    assert!(until.elapsed() <= Duration::from_secs(6), "it took {:?}", until.elapsed());
+    assert_eq!(record(&sandbox)["holderIdentity"], "first", "writes may be under way: the lease expires");
+    drop(first.task.join_next().await);
+    second.leads().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_was_stopped_as_a_whole_is_not_blocked() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let (heartbeat, exits) = (Heartbeat::new(), Arc::new(AtomicUsize::new(0)));
+    let exit = Arc::clone(&exits);
+    let watchdog = Watchdog::new(heartbeat.clone(), Duration::from_mins(1), move || {
+        exit.fetch_add(1, Ordering::Relaxed);
+    });
+    let mut first = participant_with(&sandbox, "first", 1, watchdog);
+    first.leads().await;
+    let mut main_thread = JoinSet::new();
+    // The lease's thread is the first to go on.
+    sleep(Duration::from_secs(62)).await;
+    main_thread.spawn(async move { match heartbeat.run().await {} });
+    sleep(Duration::from_mins(5)).await;
+    assert_eq!(first.leadership.borrow().term, Some(1));
+    assert_eq!(exits.load(Ordering::Relaxed), 0);
 }

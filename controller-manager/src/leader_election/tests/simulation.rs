@@ -1,4 +1,5 @@
-//! Candidates with drifting clocks on an API server with late or lost responses: never do two of them write.
+//! Candidates with drifting clocks on an API server with late or lost responses, whose lease is deleted now and then: never
+//! do two of them write.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -32,6 +33,8 @@ struct Weather {
     stopped: (u64, Millis),
     /// Number of a hundred steps that begin a time without connection for the candidate, and the longest such time.
     cut: (u64, Millis),
+    /// Times at which an operator deletes the lease, unless it is [too new](World::may_be_deleted).
+    deleted: Vec<Millis>,
     /// When all of this ends.
     until: Millis,
 }
@@ -45,6 +48,8 @@ enum Event {
     Returns(usize, u64, LeaseResponse),
     /// A watch shows the lease to a candidate.
     Shows(usize, Lease),
+    /// An operator deletes the lease.
+    Deleted,
 }
 
 struct Candidate {
@@ -61,6 +66,8 @@ struct World {
     start: Instant,
     rng: fastrand::Rng,
     lease: Option<Lease>,
+    /// Time at which the lease was created.
+    created: Millis,
     version: u64,
     requests: u64,
     candidates: Vec<Candidate>,
@@ -81,6 +88,7 @@ impl World {
             start: Instant::now(),
             rng: fastrand::Rng::with_seed(weather.seed),
             lease: None,
+            created: 0,
             version: 0,
             requests: 0,
             events: BTreeMap::new(),
@@ -91,6 +99,9 @@ impl World {
         for number in 0..world.candidates.len() {
             let at = world.rng.u64(0..1000);
             world.schedule(at, Event::Step(number));
+        }
+        for at in world.weather.deleted.clone() {
+            world.schedule(at, Event::Deleted);
         }
         world
     }
@@ -156,7 +167,10 @@ impl World {
             (Request::Update(update), Some(lease)) if update.version != lease.version => LeaseResponse::Failed,
             (Request::Create(record), None) | (Request::Update(Lease { record, .. }), Some(_)) => {
                 self.version += 1;
-                let lease = Lease { record, version: self.version.to_string().as_str().into() };
+                if self.lease.is_none() {
+                    self.created = now;
+                }
+                let lease = Lease { record, version: self.version.to_string().as_str().into(), object: () };
                 self.lease = Some(lease.clone());
                 for other in (0..self.candidates.len()).filter(|other| *other != number) {
                     let at = now + self.latency(now);
@@ -198,11 +212,19 @@ impl World {
                     self.candidates[number].elector.observe(lease, local);
                 }
                 Event::Shows(..) => {}
+                Event::Deleted if self.may_be_deleted(now) => self.lease = None,
+                Event::Deleted => {}
             }
             let writers: Vec<usize> =
                 (0..self.candidates.len()).filter(|number| self.may_write(*number, now)).collect();
             assert!(writers.len() <= 1, "{writers:?} may write at {now} ms");
         }
+    }
+
+    /// Returns `true` if nobody writes beside the holder after a deletion now: every candidate has seen the lease, and it
+    /// was not created within the renew deadline.
+    fn may_be_deleted(&self, now: Millis) -> bool {
+        self.created + 15_000 < now && self.candidates.iter().all(|it| it.elector.last_lease().is_some())
     }
 
     fn may_write(&self, number: usize, now: Millis) -> bool {
@@ -223,14 +245,16 @@ fn weather() -> impl Strategy<Value = Weather> {
         (0_u64..60, 0_u64..60),
         (0_u64..20, 0_u64..60_000),
         (0_u64..20, 0_u64..60_000),
+        proptest::collection::vec(0_u64..600_000, 0..8),
     )
-        .prop_map(|(seed, rates, slowest, lost, stopped, cut)| Weather {
+        .prop_map(|(seed, rates, slowest, lost, stopped, cut, deleted)| Weather {
             seed,
             rates,
             slowest,
             lost,
             stopped,
             cut,
+            deleted,
             until: 600_000,
         })
 }
@@ -262,6 +286,7 @@ fn a_day_of_renewals_with_faults_has_one_writer_at_any_time() {
         lost: (1, 1),
         stopped: (0, 0),
         cut: (0, 0),
+        deleted: Vec::new(),
         until: day,
     };
     let mut world = World::new(weather);
