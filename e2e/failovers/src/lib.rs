@@ -11,6 +11,7 @@ mod fault;
 mod managers;
 mod proxy;
 mod report;
+mod surplus;
 mod work;
 
 use std::time::Duration;
@@ -25,6 +26,7 @@ use kcm_e2e_harness::{clock, nodes};
 pub use fault::Fault;
 use managers::Managers;
 pub use report::Report;
+use surplus::History;
 
 /// Which two managers compete for the lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,6 +86,8 @@ pub struct Outcome {
     pub writes: usize,
     /// The writes of managers that did not hold the lease, of ours and of upstream's.
     pub foreign: Vec<(Subject, String)>,
+    /// Pods that were created beyond the desired count of their replica sets.
+    pub surplus: Vec<String>,
 }
 
 /// How long a successor, a rollout or an end may take.
@@ -116,6 +120,8 @@ pub async fn run(pair: Pair, plan: &Plan, progress: &dyn Fn(&str)) -> Result<Out
     let mut failovers = Vec::new();
     let client = plane.client();
     let rolling = work::roll(&client);
+    let history = History::new(client.clone());
+    let recording = history.record();
     let failing = async {
         for (number, fault) in plan.faults.iter().enumerate() {
             let failover = fail_over(&plane, &mut managers, *fault, number, plan.lease).await;
@@ -129,7 +135,9 @@ pub async fn run(pair: Pair, plan: &Plan, progress: &dyn Fn(&str)) -> Result<Out
     tokio::select! {
         ended = failing => ended,
         failed = rolling => failed.map(|never| match never {}),
+        failed = recording => failed.context("cannot record the pods"),
     }?;
+    let surplus = history.surplus();
     let writes = managers.writes()?;
     let history = audit::history(writes);
     let foreign: Vec<_> = audit::foreign(writes, &history).into_iter().cloned().collect();
@@ -138,7 +146,7 @@ pub async fn run(pair: Pair, plan: &Plan, progress: &dyn Fn(&str)) -> Result<Out
         let audit::Write { user, verb, resource, name, received, .. } = write;
         (managers.subject_of(user), format!("{received} {user} {verb} {resource} {name}"))
     });
-    Ok(Outcome { pair, failovers, writes: all, foreign: foreign.collect() })
+    Ok(Outcome { pair, failovers, writes: all, foreign: foreign.collect(), surplus })
 }
 
 /// One failover; at its end both managers run again.

@@ -54,6 +54,9 @@ async fn run() -> Result<bool> {
         for (subject, write) in &outcome.foreign {
             println!("  without the lease, {subject}: {write}");
         }
+        for pod in &outcome.surplus {
+            println!("  surplus: {pod}");
+        }
         report.outcomes.push(outcome);
     }
     println!("\n{}", report.table());

@@ -47,27 +47,29 @@ impl Report {
                 }
             }
         }
-        for Outcome { pair, failovers, writes, foreign } in &self.outcomes {
+        for Outcome { pair, failovers, writes, foreign, surplus } in &self.outcomes {
             let of = |subject| foreign.iter().filter(|(whose, _)| *whose == subject).count();
             let (pair, ours, peer) = (name(*pair), of(Subject::Ours), of(Subject::Peer));
             let _written = writeln!(
                 table,
-                "\n{pair}: {} failovers, {writes} writes; without the lease: {ours} of ours, {peer} of upstream's.",
-                failovers.len()
+                "\n{pair}: {} failovers, {writes} writes; without the lease: {ours} of ours, {peer} of upstream's; {} surplus pods.",
+                failovers.len(),
+                surplus.len()
             );
         }
         table
     }
 
-    /// What does not hold: writes of ours without the lease, and successors of ours that acted too late.
+    /// What does not hold: writes of ours without the lease, surplus pods between ours, and successors of ours that acted too late.
     pub fn violations(&self) -> Vec<String> {
         let mut violations = Vec::new();
-        for Outcome { pair, failovers, foreign, .. } in &self.outcomes {
+        for Outcome { pair, failovers, foreign, surplus, .. } in &self.outcomes {
             let of_ours = foreign.iter().filter(|(whose, _)| *whose == Subject::Ours);
             violations.extend(of_ours.map(|(_, write)| format!("a write without the lease: {write}")));
             if *pair != Pair::Ours {
                 continue;
             }
+            violations.extend(surplus.iter().map(|pod| format!("a surplus pod: {pod}")));
             for fault in Fault::ALL {
                 let acted = acted(failovers, fault);
                 let (Some(median), limit) = (median(&acted), fault.limit(self.lease)) else { continue };
@@ -125,7 +127,13 @@ mod tests {
             let acted = Duration::from_millis(*millis);
             Failover { fault, from, to, led: acted / 2, acted }
         };
-        Outcome { pair, failovers: acted.iter().map(failover).collect(), writes: 10, foreign: Vec::new() }
+        Outcome {
+            pair,
+            failovers: acted.iter().map(failover).collect(),
+            writes: 10,
+            foreign: Vec::new(),
+            surplus: Vec::new(),
+        }
     }
 
     #[test]

@@ -79,7 +79,8 @@ async fn runs_in_a_container(case: Case) -> Result<()> {
     Ok(())
 }
 
-/// A short form of `cargo xtask failovers`: one failover by each fault, with a short lease. Only the lease's holder writes.
+/// A short form of `cargo xtask failovers`: one failover by each fault, with a short lease. Only the lease's holder
+/// writes, and no replica set has more pods than desired at any revision.
 async fn fails_over() -> Result<()> {
     let lease = Duration::from_secs(6);
     let plan = Plan { faults: Fault::ALL.to_vec(), pods: 60, lease };
@@ -87,6 +88,7 @@ async fn fails_over() -> Result<()> {
     let late = outcome.failovers.iter().find(|it| it.acted > lease + MARGIN * 2);
     ensure!(late.is_none(), "a successor acted late: {late:?}");
     ensure!(outcome.foreign.is_empty(), "writes without the lease: {:#?}", outcome.foreign);
+    ensure!(outcome.surplus.is_empty(), "surplus pods: {:#?}", outcome.surplus);
     ensure!(outcome.writes > 0, "nothing was written");
     Ok(())
 }
