@@ -35,8 +35,9 @@ pub struct ServingOptions {
     pub(crate) authorization: AuthorizationOptions,
 }
 
-/// Number of HTTP/2 streams of one connection, unless a flag says otherwise.
-const HTTP2_STREAMS: u32 = 100;
+/// Number of HTTP/2 streams of one connection, unless a flag says otherwise. A connection keeps 1 KB for each that a client
+/// has opened.
+const HTTP2_STREAMS: u32 = 16;
 
 impl ServingOptions {
     /// Reads the options from `settings`. Returns `None` for `--secure-port=0`.

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 /// is some hundred kilobytes, and clients may read slowly.
 const MOST_RESPONSES: usize = 32;
 
-/// How many of them are for users with no other response.
+/// Number of these responses that are for users with no other response.
 const RESERVED: usize = 8;
 
 /// Longest time that a request waits for another response to be sent.

@@ -75,7 +75,7 @@ pub(super) enum Decision {
     Failed {
         /// The user who has sent the request.
         user: User,
-        /// The reason.
+        /// The error of the review.
         error: String,
     },
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kcm_framework::api::Resource;
-use kcm_framework::client::{ApiClient, ApiError, ErrorClass, Payload};
+use kcm_framework::client::{ApiClient, ApiError, ErrorClass, Payload, Written};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout};
@@ -152,24 +152,8 @@ impl Reviewer {
             let _permit = self.under_way.acquire().await;
             // Made after the wait, so that reviews that wait cost no copy of what clients send.
             let payload = Payload::json(&Review { api_version, kind, spec });
-            let mut pauses = PAUSES.into_iter();
-            loop {
-                let since = Instant::now();
-                let created = self.api.create(resource, None, payload.clone()).await;
-                match created {
-                    Ok(written) => {
-                        answered(Some(CREATED), since);
-                        return Ok(written);
-                    }
-                    Err(error) => {
-                        answered(error.status().map(|status| status.code), since);
-                        match pauses.next().filter(|_| may_pass(&error)) {
-                            Some(pause) => sleep(pause).await,
-                            None => return Err(error),
-                        }
-                    }
-                }
-            }
+            // Boxed, so that reviews that wait have no room for it.
+            Box::pin(self.send(resource, payload, answered)).await
         });
         let written = match reviewed.await {
             Ok(Ok(written)) => written,
@@ -178,6 +162,32 @@ impl Reviewer {
         };
         let answer = serde_json::from_slice::<ReviewStatus<A>>(&written.body);
         answer.map(|answer| answer.status).map_err(|error| format!("the answer is no {kind}: {error}"))
+    }
+
+    /// Sends a review, repeatedly if that may help.
+    async fn send(
+        &self,
+        resource: &Resource,
+        payload: Payload,
+        answered: impl Fn(Option<u16>, Instant),
+    ) -> Result<Written, ApiError> {
+        let mut pauses = PAUSES.into_iter();
+        loop {
+            let since = Instant::now();
+            match self.api.create(resource, None, payload.clone()).await {
+                Ok(written) => {
+                    answered(Some(CREATED), since);
+                    return Ok(written);
+                }
+                Err(error) => {
+                    answered(error.status().map(|status| status.code), since);
+                    match pauses.next().filter(|_| may_pass(&error)) {
+                        Some(pause) => sleep(pause).await,
+                        None => return Err(error),
+                    }
+                }
+            }
+        }
     }
 }
 

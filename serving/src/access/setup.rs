@@ -140,7 +140,7 @@ impl Setup {
 pub(crate) struct Follower {
     trust: Arc<Trust>,
     lookup: Option<Lookup>,
-    /// Whether the settings were read. A task that is started again does not need them once more.
+    /// Set once the settings have been read. A task that is started again does not read them once more.
     has_begun: AtomicBool,
 }
 

@@ -1,4 +1,4 @@
-//! What operators see of the certificates of the port.
+//! The metric and the check of the port's certificates.
 
 use super::Port;
 

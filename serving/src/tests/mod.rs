@@ -5,6 +5,7 @@ pub(crate) mod authority;
 mod certificates;
 mod client;
 mod hostile;
+mod memory;
 mod metrics_and_debug;
 mod port;
 mod silent;
