@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::controller::ControllerDescriptor;
 
-/// The settings of a manager: those of the start, and as they were last reloaded. All clones are one.
+/// The settings of a manager, as of its start and as they were last reloaded. All clones are one.
 #[derive(Debug, Clone)]
 pub(crate) struct LiveSettings {
     start: Effective,

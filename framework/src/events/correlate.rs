@@ -55,7 +55,7 @@ struct Group {
 struct Recorded {
     /// Number in its name.
     number: i64,
-    /// When it was first recorded, in seconds since 1970: events are sent with seconds.
+    /// When it was first recorded, in seconds since 1970, which suffices until 2106: events are sent with seconds.
     first: u32,
     count: u32,
 }
@@ -107,7 +107,7 @@ impl Correlator {
 
     /// Returns `true` if an event of that key has been recorded. `event` then becomes its repetition.
     fn count(&mut self, key: u64, event: &mut CoreEvent, regarding: &ObjectReference) -> bool {
-        let first = u32::try_from(event.first_timestamp.as_second()).unwrap_or_default();
+        let first = u32::try_from(event.first_timestamp.as_second().max(0)).unwrap_or(u32::MAX);
         let new = || Recorded { number: self.numbered, first, count: 0 };
         let recorded = self.recorded.get_or_insert_with(key, new);
         recorded.count = recorded.count.saturating_add(1);

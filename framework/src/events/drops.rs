@@ -17,7 +17,7 @@ pub(super) enum Dropped {
     RateLimited,
     /// The API server refuses it.
     Rejected,
-    /// Every attempt failed.
+    /// Every attempt to send it failed.
     GivenUp,
 }
 

@@ -294,7 +294,7 @@ impl<K: QueueKey> Workers<K> {
     }
 }
 
-/// A failed reconcile.
+/// A reconcile that has failed.
 struct Failure<K> {
     key: K,
     class: Class,
