@@ -283,6 +283,9 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
     /// Reads a resource: a change enqueues the keys that `event_mapping` returns.
     ///
     /// `event_mapping` runs on the task of the informer, for every change and under its lock, so it only computes keys.
+    /// It is called while the loop runs, and with every object as added when the loop starts: a mapping that follows the
+    /// objects must count an object once that it is shown twice, and is brought up to date in
+    /// [`prepare`](Reconcile::prepare).
     pub fn watches<V, I>(&mut self, event_mapping: impl Fn(&Change<V>) -> I + Send + 'static) -> Informer<V>
     where
         V: KnownView,

@@ -6,12 +6,15 @@ use std::time::Duration;
 
 use kcm_framework::api::{Meta, Resource, Uid};
 use kcm_framework::discovery::{Discovery, ServedResource};
-use kcm_framework::informers::{Cache, Factory, HandlerOptions, ListOptions, Phase, Registrations};
+use kcm_framework::informers::{
+    Cache, Factory, HandlerOptions, HandlerRegistration, ListOptions, MetadataInformer, Phase, Registrations,
+};
 use kcm_framework::metrics::Counter;
 use kcm_framework::workqueue::Priority;
 use parking_lot::Mutex;
 
 use super::NAME;
+use super::graph::Graph;
 use super::settings::GroupResource;
 use super::shared_graph::SharedGraph;
 
@@ -36,9 +39,18 @@ pub(super) struct Monitors {
 }
 
 struct Monitor {
-    cache: Arc<dyn Cache>,
+    informer: MetadataInformer,
+    /// The event handler that changes the graph.
+    handler: HandlerRegistration,
     /// Ends the use of the informer when it is dropped.
     _registrations: Registrations,
+}
+
+impl Monitor {
+    /// Returns `true` if the graph has all objects of the cache.
+    fn has_synced(&self) -> bool {
+        self.informer.handler_has_synced(self.handler)
+    }
 }
 
 /// Returns the resources to watch: each in the preferred version of its group, if its objects can be deleted, listed and
@@ -66,8 +78,12 @@ impl Monitors {
         Self { informers, discovery, ignored, graph, sync_errors, running: Mutex::default() }
     }
 
-    /// Starts and stops informers as discovery changes, until discovery ends.
+    /// Starts and stops informers as discovery changes, until discovery ends or this is dropped.
+    ///
+    /// At the end the informers and the graph go: while nobody takes objects from the queues, the graph must not enqueue
+    /// any, and the next run finds all of them again.
     pub(super) async fn run(&self) {
+        let _ended = EndOnDrop(self);
         let mut changes = self.discovery.changes();
         loop {
             self.sync();
@@ -115,10 +131,10 @@ impl Monitors {
         let informers = self.informers.with_registrations(&registrations);
         let informer = informers.metadata_informer(resource.clone(), ListOptions::default());
         let (graph, shared) = (self.graph.clone(), Arc::new(resource.clone()));
-        informer.add_event_handler(HandlerOptions { name: NAME.into(), resync_period: None }, move |change, origin| {
+        let handler = informer.add_event_handler(HandlerOptions::named(NAME), move |change, origin| {
             graph.observe(&shared, change, origin);
         });
-        Monitor { cache: informer.cache(), _registrations: registrations }
+        Monitor { informer, handler, _registrations: registrations }
     }
 
     fn check_sync(&self) {
@@ -132,14 +148,22 @@ impl Monitors {
         }
     }
 
-    fn caches(&self) -> Option<Vec<Arc<dyn Cache>>> {
+    /// The cache of each informer, and whether the graph has its objects.
+    fn caches(&self) -> Option<Vec<(Arc<dyn Cache>, bool)>> {
         let running = self.running.lock();
-        Some(running.as_ref()?.values().map(|monitor| Arc::clone(&monitor.cache)).collect())
+        Some(running.as_ref()?.values().map(|monitor| (monitor.informer.cache(), monitor.has_synced())).collect())
     }
 
     fn unsynced(&self) -> Vec<String> {
         let caches = self.caches().unwrap_or_default();
-        caches.iter().filter(|cache| !cache.has_synced()).map(|cache| cache.resource().to_string()).collect()
+        caches.iter().filter(|(_, has_synced)| !has_synced).map(|(cache, _)| cache.resource().to_string()).collect()
+    }
+
+    fn end(&self) {
+        let ended = self.running.lock().take();
+        // Without the lock: informers may stop.
+        drop(ended);
+        self.graph.with(|graph| *graph = Graph::default());
     }
 
     /// Waits until each informer has synced or has failed, for [`SYNC_PATIENCE`] at most.
@@ -147,7 +171,7 @@ impl Monitors {
     /// Before that, an owner that an informer has not listed yet would cost a live read.
     pub(super) async fn listed(&self) {
         let is_listed =
-            || self.caches().is_some_and(|caches| caches.iter().all(|cache| has_listed_or_failed(&**cache)));
+            || self.caches().is_some_and(|caches| caches.iter().all(|(cache, synced)| *synced || has_failed(&**cache)));
         let listed = async {
             while !is_listed() {
                 tokio::time::sleep(TICK).await;
@@ -166,22 +190,32 @@ impl Monitors {
     /// Dependents of a namespaced object are in its namespace, so that cluster-scoped resources do not count.
     pub(super) fn unknown_dependents(&self, owner: &Uid, is_namespaced: bool) -> Option<String> {
         let Some(caches) = self.caches() else { return Some("no resource is listed yet".to_owned()) };
-        let mut relevant = caches.iter().filter(|cache| cache.resource().namespaced || !is_namespaced);
-        relevant.find_map(|cache| may_hold_back(&**cache, owner))
+        let mut relevant = caches.iter().filter(|(cache, _)| cache.resource().namespaced || !is_namespaced);
+        relevant.find_map(|(cache, has_synced)| may_hold_back(&**cache, *has_synced, owner))
     }
 }
 
-fn has_listed_or_failed(cache: &dyn Cache) -> bool {
-    cache.has_synced()
-        || match cache.status().phase {
+/// Ends the monitors when it is dropped.
+struct EndOnDrop<'a>(&'a Monitors);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// Returns `true` if the first list of a cache has failed.
+fn has_failed(cache: &dyn Cache) -> bool {
+    !cache.has_synced()
+        && match cache.status().phase {
             Phase::BackingOff | Phase::NotServed | Phase::Stopped => true,
             Phase::NotStarted | Phase::Listing | Phase::Watching => false,
         }
 }
 
 /// Returns the reason why a cache may lack a dependent of an object.
-fn may_hold_back(cache: &dyn Cache, owner: &Uid) -> Option<String> {
-    if !cache.has_synced() {
+fn may_hold_back(cache: &dyn Cache, has_synced: bool, owner: &Uid) -> Option<String> {
+    if !has_synced {
         return Some(format!("{} cannot be listed", cache.resource()));
     }
     let names = |meta: &Meta| meta.owner_references.iter().any(|reference| reference.uid == *owner);

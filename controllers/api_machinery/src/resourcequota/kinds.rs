@@ -2,15 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use kcm_framework::api::views::{DeviceClass, PersistentVolumeClaim, Pod, ResourceClaim, Service};
 use kcm_framework::api::{InternedStr, KnownView, Resource, ResourceList};
 use kcm_framework::discovery::{Discovery, ServedResource};
 use kcm_framework::informers::{
-    Cache, Change, Factory, HandlerOptions, Informer, ListOptions, MetadataInformer, Phase, Registrations,
+    Cache, Change, Factory, HandlerOptions, HandlerRegistration, Informer, ListOptions, MetadataInformer, Phase,
+    Registrations,
 };
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -85,12 +88,41 @@ struct Kind {
     _registrations: Registrations,
 }
 
+impl Kind {
+    /// Returns `true` if all objects of the kind are known.
+    fn has_synced(&self) -> bool {
+        match &self.objects {
+            Objects::Counted(counted) => counted.informer.handler_has_synced(counted.handler),
+            Objects::Pods(_) | Objects::Services(_) | Objects::VolumeClaims(_) | Objects::ResourceClaims(_) => {
+                self.cache.has_synced()
+            }
+        }
+    }
+
+    /// Waits until all objects of the kind are known.
+    fn synced(&self) -> BoxFuture<'static, ()> {
+        match &self.objects {
+            Objects::Counted(counted) => counted.informer.wait_handler_synced(counted.handler),
+            Objects::Pods(_) | Objects::Services(_) | Objects::VolumeClaims(_) | Objects::ResourceClaims(_) => {
+                Arc::clone(&self.cache).wait_synced()
+            }
+        }
+    }
+}
+
+/// Objects that an event handler counts.
+struct Counted {
+    counts: Counts,
+    informer: MetadataInformer,
+    handler: HandlerRegistration,
+}
+
 enum Objects {
     Pods(Informer<Pod>),
     Services(Informer<Service>),
     VolumeClaims(Informer<PersistentVolumeClaim>),
     ResourceClaims(Informer<ResourceClaim>),
-    Counted(Counts),
+    Counted(Counted),
 }
 
 /// How many objects each namespace has.
@@ -141,20 +173,22 @@ impl Kinds {
     }
 
     /// Keeps the informers in line with discovery, and enqueues the quotas of each kind that has synced, until discovery
-    /// ends.
+    /// ends or this is dropped.
     pub(super) async fn run(&self) {
+        self.quotas.runs.store(true, Ordering::Release);
+        let _ended = EndOnDrop(self);
         let mut changes = self.discovery.changes();
         // The kinds whose quotas have been enqueued.
         let mut synced = BTreeSet::new();
         loop {
             self.sync();
             self.started.send_replace(true);
-            let caches = self.caches();
-            synced.retain(|evaluator| caches.iter().any(|(known, _)| known == evaluator));
-            let unsynced = caches.into_iter().filter(|(evaluator, _)| !synced.contains(evaluator));
+            let kinds = self.syncs();
+            synced.retain(|evaluator| kinds.iter().any(|(known, _)| known == evaluator));
+            let unsynced = kinds.into_iter().filter(|(evaluator, _)| !synced.contains(evaluator));
             let mut syncing: FuturesUnordered<_> = unsynced
-                .map(async |(evaluator, cache)| {
-                    cache.wait_synced().await;
+                .map(async |(evaluator, sync)| {
+                    sync.await;
                     evaluator
                 })
                 .collect();
@@ -252,7 +286,8 @@ impl Kinds {
             }
             Evaluator::Objects(_) => {
                 let informer = informers.metadata_informer(resource.clone(), ListOptions::default());
-                (Objects::Counted(self.count(&informer, evaluator)), informer.cache())
+                let cache = informer.cache();
+                (Objects::Counted(self.count(informer, evaluator)), cache)
             }
         };
         Kind { resource, objects, cache, since: Instant::now(), _registrations: registrations }
@@ -281,10 +316,10 @@ impl Kinds {
     }
 
     /// Counts the objects of an informer, by namespace; deletions replenish quotas.
-    fn count(&self, informer: &MetadataInformer, evaluator: &Evaluator) -> Counts {
+    fn count(&self, informer: MetadataInformer, evaluator: &Evaluator) -> Counted {
         let counts = Counts::default();
         let (quotas, evaluator, counted) = (Arc::clone(&self.quotas), evaluator.clone(), counts.clone());
-        informer.add_event_handler(options(), move |change, _| {
+        let handler = informer.add_event_handler(options(), move |change, _| {
             let namespace = change.key().namespace().unwrap_or_default();
             match change {
                 Change::Added(_) => counted.add(namespace),
@@ -295,17 +330,17 @@ impl Kinds {
                 }
             }
         });
-        counts
+        Counted { counts, informer, handler }
     }
 
-    /// The cache of each kind, and that of device classes, which count as resource claims.
-    fn caches(&self) -> Vec<(Evaluator, Arc<dyn Cache>)> {
+    /// The sync of each kind, and of device classes, which count as resource claims.
+    fn syncs(&self) -> Vec<(Evaluator, BoxFuture<'static, ()>)> {
         let running = self.running.lock();
-        let caches: Vec<_> =
-            running.iter().map(|(evaluator, kind)| (evaluator.clone(), Arc::clone(&kind.cache))).collect();
+        let syncs: Vec<_> = running.iter().map(|(evaluator, kind)| (evaluator.clone(), kind.synced())).collect();
         drop(running);
         let classes = self.classes.lock().clone();
-        caches.into_iter().chain(classes.map(|classes| (Evaluator::ResourceClaims, classes))).collect()
+        let classes = classes.map(|classes| (Evaluator::ResourceClaims, classes.wait_synced()));
+        syncs.into_iter().chain(classes).collect()
     }
 
     /// Whether any evaluator counts for a constraint.
@@ -330,12 +365,12 @@ impl Kinds {
 
     fn content(&self, running: &BTreeMap<Evaluator, Kind>, evaluator: &Evaluator, namespace: &str) -> Content {
         let Some(kind) = running.get(evaluator) else { return Content::Unavailable("they are not served") };
-        if let Some(unknown) = unknown(&*kind.cache, kind.since) {
+        if let Some(unknown) = unknown(&*kind.cache, kind.has_synced(), kind.since) {
             return unknown;
         }
         let cannot_be_decoded = kind.undecodable_in(namespace);
-        if let Objects::Counted(counts) = &kind.objects {
-            return Content::Objects(counts.of(namespace) + cannot_be_decoded);
+        if let Objects::Counted(counted) = &kind.objects {
+            return Content::Objects(counted.counts.of(namespace) + cannot_be_decoded);
         }
         if cannot_be_decoded > 0 {
             return Content::Unavailable("one of them cannot be decoded");
@@ -347,7 +382,7 @@ impl Kinds {
             Objects::ResourceClaims(claims) => {
                 self.resource_claims(running, claims.in_namespace(namespace), kind.since, namespace)
             }
-            Objects::Counted(counts) => Content::Objects(counts.of(namespace)),
+            Objects::Counted(counted) => Content::Objects(counted.counts.of(namespace)),
         }
     }
 
@@ -360,11 +395,11 @@ impl Kinds {
         namespace: &str,
     ) -> Content {
         let classes = self.classes.lock().clone();
-        if let Some(unknown) = classes.and_then(|classes| unknown(&*classes, since)) {
+        if let Some(unknown) = classes.and_then(|classes| unknown(&*classes, classes.has_synced(), since)) {
             return unknown;
         }
         let pods = if claims.is_empty() { None } else { running.get(&Evaluator::Pods) };
-        match pods.map(|kind| (unknown(&*kind.cache, kind.since), &kind.objects)) {
+        match pods.map(|kind| (unknown(&*kind.cache, kind.has_synced(), kind.since), &kind.objects)) {
             Some((Some(unknown), _)) => unknown,
             Some((None, Objects::Pods(pods))) => Content::ResourceClaims(claims, pods.in_namespace(namespace)),
             Some((None, _)) | None => Content::ResourceClaims(claims, Vec::new()),
@@ -379,13 +414,23 @@ impl Kind {
     }
 }
 
+/// Says that the loops of the controller do not run when it is dropped.
+struct EndOnDrop<'a>(&'a Kinds);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.quotas.runs.store(false, Ordering::Release);
+        self.0.started.send_replace(false);
+    }
+}
+
 fn options() -> HandlerOptions {
-    HandlerOptions { name: NAME.into(), resync_period: None }
+    HandlerOptions::named(NAME)
 }
 
 /// Why the objects of a cache are not known; absent if they are.
-fn unknown(cache: &dyn Cache, since: Instant) -> Option<Content> {
-    if cache.has_synced() {
+fn unknown(cache: &dyn Cache, has_synced: bool, since: Instant) -> Option<Content> {
+    if has_synced {
         return None;
     }
     let patience = LIST_PATIENCE.saturating_sub(since.elapsed());

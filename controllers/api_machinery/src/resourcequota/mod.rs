@@ -58,6 +58,7 @@ mod settings;
 mod tests;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use futures::FutureExt as _;
 use kcm_framework::api::views::{ChargedPod, ResourceQuota};
@@ -92,6 +93,7 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
         pods: context.part()?,
         clock: Arc::clone(context.clock()),
         classes: Mutex::default(),
+        runs: AtomicBool::new(false),
     });
     let kinds = Arc::new(Kinds::new(context.informers().clone(), context.discovery().clone(), Arc::clone(&quotas)));
     kinds.start_known();

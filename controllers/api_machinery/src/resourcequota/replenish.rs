@@ -1,6 +1,7 @@
 //! Replenishment: enqueues the quotas that count objects of a kind.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::Timestamp;
 use kcm_framework::api::views::{ChargedPod, DeviceClass, ResourceQuota};
@@ -25,6 +26,9 @@ pub(super) struct Quotas {
     pub(super) clock: Arc<dyn Clock>,
     /// `None` while `DeviceClasses` are not served, or do not count.
     pub(super) classes: Mutex<Option<Informer<DeviceClass>>>,
+    /// Whether the loops of the controller run. While they do not, nothing is enqueued: they enqueue all quotas when they
+    /// start.
+    pub(super) runs: AtomicBool,
 }
 
 impl Quotas {
@@ -39,6 +43,9 @@ impl Quotas {
 
     /// Enqueues the quotas of a namespace for which an evaluator counts.
     pub(super) fn replenish(&self, evaluator: &Evaluator, namespace: &str) {
+        if !self.runs.load(Ordering::Acquire) {
+            return;
+        }
         let quotas = self.informer.in_namespace(namespace);
         if quotas.is_empty() {
             return;

@@ -22,7 +22,7 @@ impl DaemonPods {
     }
 
     fn is_on(&self, set: &DaemonSet, node: &str) -> bool {
-        !self.0.get(&(set.metadata.uid.clone(), node.into())).is_empty()
+        self.0.count(&(set.metadata.uid.clone(), node.into())) > 0
     }
 }
 

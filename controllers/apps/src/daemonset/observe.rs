@@ -33,8 +33,7 @@ impl Caches {
     /// Returns the snapshot of a `DaemonSet`.
     pub(super) fn observe(&self, set: &DaemonSet) -> Observed {
         let selector = set.selector.as_ref().ok();
-        let mut nodes = self.nodes.list();
-        nodes.sort_unstable_by(|a, b| a.metadata.key.cmp(&b.metadata.key));
+        let nodes = self.nodes.list();
         let owner = Owner::of(set);
         let pods = self.pods.owned_or_orphaned(owner, selector);
         let revisions = self.revisions.owned_or_orphaned(owner, selector);

@@ -65,9 +65,8 @@ mod tests;
 use std::sync::Arc;
 
 use kcm_framework::api::Need;
-use kcm_framework::api::views::{Pod, PodDisruption, PodDisruptionBudget};
+use kcm_framework::api::views::{PodDisruption, PodDisruptionBudget};
 use kcm_framework::config::{Section, Setting, Workers};
-use kcm_framework::informers::{Change, Informer};
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, Source};
 
 use controllers::Scales;
@@ -94,7 +93,7 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let informer = budgets.primary::<PodDisruptionBudget>();
     let selecting = informer.clone();
     let reconciler = Reconciler {
-        pods: budgets.watches(move |change| keys_for_pod(change, &in_namespace_of(change, &selecting))),
+        pods: budgets.watches(move |change| keys_for_pod(change, &selecting)),
         scales: Scales {
             replication_controllers: budgets.reads(),
             replica_sets: budgets.reads(),
@@ -112,17 +111,12 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let changed = ChangedPods::default();
     let noted = changed.clone();
     let watched = pods.primary_with(Source::known(), move |change| {
-        let enqueued = keys_for_review(change, &in_namespace_of(change, &selecting), disruptions, clock.now());
+        let enqueued = keys_for_review(change, &selecting, disruptions, clock.now());
         enqueued.inspect(|enqueued| noted.add(enqueued))
     });
     let pods = pods.reconcile_objects(watched, Reviewer { budgets: informer, disruptions, changed });
 
     Ok(Loops::new().with(budgets).with(pods))
-}
-
-/// The budgets of the namespace of a changed Pod.
-fn in_namespace_of(change: &Change<Pod>, budgets: &Informer<PodDisruptionBudget>) -> Vec<Arc<PodDisruptionBudget>> {
-    budgets.in_namespace(change.key().namespace().unwrap_or_default())
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

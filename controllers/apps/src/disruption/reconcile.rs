@@ -83,9 +83,12 @@ impl Reconciler {
             record(&DisruptionEvent::InvalidSelector { message: error.to_string() });
             return Err(SyncError::Selector(error.clone()));
         }
-        let mut pods = self.pods.in_namespace(budget.metadata.key.namespace().unwrap_or_default());
-        pods.retain(|pod| selects(budget, pod));
-        pods.sort_by(|a, b| a.metadata.key.cmp(&b.metadata.key));
+        let mut pods = Vec::new();
+        self.pods.for_each_in_namespace(budget.metadata.key.namespace().unwrap_or_default(), |pod| {
+            if selects(budget, pod) {
+                pods.push(Arc::clone(pod));
+            }
+        });
         if pods.is_empty() {
             record(&DisruptionEvent::NoPods);
         }

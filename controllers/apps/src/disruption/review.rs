@@ -27,6 +27,11 @@ impl ChangedPods {
         }
     }
 
+    /// Forgets the Pods whose keys were dropped when the loop stopped.
+    fn clear(&self) {
+        self.0.lock().clear();
+    }
+
     fn take(&self, key: &ObjectKey) -> bool {
         self.0.lock().remove(key)
     }
@@ -41,11 +46,15 @@ pub(super) struct Reviewer {
 
 #[async_trait]
 impl ReconcileObject<Pod> for Reviewer {
+    async fn prepare(&self, _: &Session) -> Result<(), ReconcileError> {
+        self.changed.clear();
+        Ok(())
+    }
+
     async fn reconcile(&self, pod: &Arc<Pod>, session: &Session) -> Result<(), ReconcileError> {
         let key = &pod.metadata.key;
         let has_changed = self.changed.take(key);
-        let budgets = self.budgets.in_namespace(key.namespace().unwrap_or_default());
-        if has_changed && let Some(first) = first_of_several(&budgets, pod) {
+        if has_changed && let Some(first) = first_of_several(&self.budgets, pod) {
             let budget = first.name().to_owned();
             session.record(&**pod, &DisruptionEvent::MultiplePodDisruptionBudgets { pod: key.clone(), budget });
         }

@@ -103,13 +103,17 @@ pub(super) fn orphans_of_job(change: &Change<Job>) -> Option<OrphanKey> {
     Some(OrphanKey::PodsOf { job: job.metadata.key.clone(), uid: job.metadata.uid.clone() })
 }
 
-/// Enqueues a Pod that may be an orphan: a Pod without a controller, and a terminating Pod.
+/// Enqueues a Pod that may be an orphan: a Pod without a controller, and a terminating Pod. When the loop starts, also a
+/// Pod of a finished Job: the Job may have finished while no manager saw it, and no event of it follows.
 pub(super) fn orphan_of_pod<L: OwnerLister<Job>>(change: &Change<Pod>, owners: &Owners<Job, L>) -> Option<OrphanKey> {
     let pod = match change {
         Change::Added(pod) | Change::Updated { old: _, new: pod } => pod,
         Change::Deleted { .. } => return None,
     };
-    let may_be_orphan = pod.metadata.is_terminating() || pod.metadata.controller().is_none();
+    let is_added = matches!(change, Change::Added(_));
+    let may_be_orphan = pod.metadata.is_terminating()
+        || pod.metadata.controller().is_none()
+        || is_added && owners.controller_of(&pod.metadata).is_some_and(|job| job.is_finished());
     (may_be_orphan && is_orphan(pod, owners)).then(|| OrphanKey::Pod(pod.metadata.key.clone()))
 }
 

@@ -1,5 +1,8 @@
 //! The order of a round: observe, read missing Nodes live, plan, delete.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use kcm_framework::Session;
 use kcm_framework::api::PartReader;
 use kcm_framework::api::views::{Node, Pod, PodDisruption};
@@ -9,7 +12,7 @@ use tokio::time::Instant;
 
 use super::apply::{PodRemover, gone_nodes};
 use super::metrics::Metrics;
-use super::plan::{Observed, missing_nodes, plan};
+use super::plan::{Observed, may_be_deleted, missing_nodes, plan};
 use super::quarantine::Quarantine;
 
 /// Runs the rounds.
@@ -24,9 +27,23 @@ pub(super) struct Collector {
 }
 
 impl Collector {
+    /// Goes through the cache once, and takes only the Pods that may be deleted.
+    fn observe(&self) -> Observed {
+        let nodes = self.nodes.list();
+        let names: HashSet<&str> = nodes.iter().map(|node| node.metadata.key.name()).collect();
+        let mut pods = Vec::new();
+        self.pods.for_each(|pod| {
+            if may_be_deleted(pod, |node| names.contains(node)) {
+                pods.push(Arc::clone(pod));
+            }
+        });
+        drop(names);
+        Observed { pods, nodes }
+    }
+
     /// Runs one round.
     pub(super) async fn run(&self, session: &Session) {
-        let observed = Observed { pods: self.pods.list(), nodes: self.nodes.list() };
+        let observed = self.observe();
         let missing = missing_nodes(&observed);
         let over = self.quarantine.lock().update(&missing, Instant::now());
         let gone = gone_nodes(session, over).await;

@@ -17,7 +17,7 @@ const EVICTED: &str = "Evicted";
 /// The snapshot of a round.
 #[derive(Debug)]
 pub(super) struct Observed {
-    /// All pods, in no order.
+    /// The pods that a round [may delete](may_be_deleted), in no order.
     pub(super) pods: Vec<Arc<Pod>>,
     /// All nodes, in no order.
     pub(super) nodes: Vec<Arc<Node>>,
@@ -55,6 +55,12 @@ pub(super) struct Removal {
     pub(super) pod: Arc<Pod>,
     /// Why.
     pub(super) reason: Reason,
+}
+
+/// Returns true if a round may delete the pod: it is terminated or terminating, or its node is not in the cache. Most pods
+/// are neither, and a round keeps none of them.
+pub(super) fn may_be_deleted(pod: &Pod, is_known: impl Fn(&str) -> bool) -> bool {
+    is_terminated(pod) || pod.metadata.is_terminating() || pod.node_name.as_ref().is_some_and(|node| !is_known(node))
 }
 
 /// The nodes that pods are assigned to and that are not in the cache.

@@ -131,8 +131,8 @@ impl Metrics {
     }
 
     /// Sets the number of autoscalers.
-    pub(super) fn count(&self, autoscalers: i64) {
-        self.autoscalers.set(autoscalers);
+    pub(super) fn count(&self, autoscalers: usize) {
+        self.autoscalers.set(i64::try_from(autoscalers).unwrap_or(i64::MAX));
     }
 
     /// Sets the number of replicas that an autoscaler desires.

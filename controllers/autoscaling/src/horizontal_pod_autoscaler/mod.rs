@@ -81,7 +81,6 @@ mod status;
 mod tests;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 
 use futures::FutureExt as _;
 use kcm_framework::api::Need;
@@ -130,14 +129,9 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let metrics = Metrics::register(context.metrics())?;
 
     let mut control_loop = context.control_loop("horizontalpodautoscaler").workers(&SYNCS).writes_anything();
-    let (counted, count) = (metrics.clone(), AtomicI64::new(0));
+    let (counted, cached) = (metrics.clone(), control_loop.reads::<HorizontalPodAutoscaler>());
     let keys = move |change: &Change<HorizontalPodAutoscaler>| {
-        let added = match change {
-            Change::Added(_) => 1,
-            Change::Deleted { .. } => -1,
-            Change::Updated { .. } => 0,
-        };
-        counted.count(count.fetch_add(added, Ordering::Relaxed) + added);
+        counted.count(cached.len());
         [keys_for_autoscaler(change, period, on_spec_change)]
     };
     let autoscalers = control_loop.primary_with(Source::known(), keys);

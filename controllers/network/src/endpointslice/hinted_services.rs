@@ -41,6 +41,14 @@ impl HintedServices {
         overloaded
     }
 
+    /// Follows all nodes, before the first service is reconciled: a share that lacks nodes leads to wrong hints.
+    pub(super) fn follow_all<'a>(&self, nodes: impl IntoIterator<Item = &'a Node>) {
+        let topology = &mut *self.0.lock();
+        if topology.cpus.replace(nodes) {
+            topology.shares = topology.cpus.shares().map(Arc::new);
+        }
+    }
+
     /// Returns the shares of the zones, and the hints of a service.
     pub(super) fn get(&self, service: &ObjectKey) -> (Option<Arc<Shares>>, ServiceHints) {
         let topology = self.0.lock();

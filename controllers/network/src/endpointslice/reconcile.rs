@@ -62,6 +62,15 @@ const UNDECODABLE_DELAY: Duration = Duration::from_secs(30);
 
 #[async_trait]
 impl ReconcileObject<Service> for Reconciler {
+    /// Follows the nodes, whose changes were not seen while the loop did not run, and forgets the writes whose events were
+    /// not.
+    async fn prepare(&self, _session: &Session) -> Result<(), ReconcileError> {
+        let nodes = self.caches.nodes.list();
+        self.state.hinted.follow_all(nodes.iter().map(|node| &**node));
+        self.state.own_writes.clear();
+        Ok(())
+    }
+
     async fn reconcile(&self, service: &Arc<Service>, session: &Session) -> Result<(), ReconcileError> {
         let result = self.sync(service, session).await;
         self.state.metrics.synced(result.is_err());

@@ -1,7 +1,9 @@
 //! The distribution of the CPUs of the cluster over zones.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
+use kcm_framework::api::ObjectKey;
 use kcm_framework::api::views::Node;
 use kcm_framework::informers::Change;
 
@@ -21,46 +23,70 @@ pub(super) struct ZoneCpus {
     zones: BTreeMap<String, (i64, usize)>,
     /// Number of nodes without a zone or a CPU.
     unknown: usize,
+    /// The part of each node that has one, so that a node that is shown twice counts once.
+    nodes: HashMap<ObjectKey, Part>,
 }
 
 /// The part of a node in the CPUs.
-#[derive(Debug, PartialEq)]
-enum Part<'a> {
+#[derive(Debug, Clone, PartialEq)]
+enum Part {
     /// It is not ready, or serves no traffic.
     Nothing,
     /// It has no zone, or no CPU.
     Unknown,
     /// CPUs of a zone.
-    Zone(&'a str, i64),
+    Zone(Arc<str>, i64),
 }
 
 impl ZoneCpus {
     /// Follows the change of a node; returns whether any share may have changed.
     pub(super) fn follow(&mut self, change: &Change<Node>) -> bool {
-        let (before, after) = match change {
-            Change::Added(node) => (Part::Nothing, part_of(node)),
-            Change::Updated { old, new } => (part_of(old), part_of(new)),
-            Change::Deleted { last, .. } => (part_of(last), Part::Nothing),
-        };
+        match change {
+            Change::Added(node) | Change::Updated { new: node, .. } => self.set(change.key(), part_of(node)),
+            Change::Deleted { .. } => self.set(change.key(), Part::Nothing),
+        }
+    }
+
+    /// Counts these nodes and no others. Returns whether any share may have changed.
+    pub(super) fn replace<'a>(&mut self, nodes: impl IntoIterator<Item = &'a Node>) -> bool {
+        let current: HashMap<&ObjectKey, &Node> = nodes.into_iter().map(|node| (&node.metadata.key, node)).collect();
+        let gone: Vec<ObjectKey> = self.nodes.keys().filter(|key| !current.contains_key(*key)).cloned().collect();
+        let mut has_changed = false;
+        for key in &gone {
+            has_changed |= self.set(key, Part::Nothing);
+        }
+        for (key, node) in current {
+            has_changed |= self.set(key, part_of(node));
+        }
+        has_changed
+    }
+
+    fn set(&mut self, node: &ObjectKey, after: Part) -> bool {
+        let before = self.nodes.get(node).cloned().unwrap_or(Part::Nothing);
         if before == after {
             return false;
         }
         self.count(&before, false);
         self.count(&after, true);
+        if after == Part::Nothing {
+            self.nodes.remove(node);
+        } else {
+            self.nodes.insert(node.clone(), after);
+        }
         true
     }
 
-    fn count(&mut self, part: &Part<'_>, is_added: bool) {
+    fn count(&mut self, part: &Part, is_added: bool) {
         let sign = if is_added { 1 } else { -1 };
         match part {
             Part::Nothing => {}
             Part::Unknown => self.unknown = self.unknown.saturating_add_signed(sign),
             Part::Zone(zone, cpus) => {
-                let (sum, nodes) = self.zones.entry((*zone).to_owned()).or_default();
+                let (sum, nodes) = self.zones.entry(zone.as_ref().to_owned()).or_default();
                 *sum = if is_added { sum.saturating_add(*cpus) } else { sum.saturating_sub(*cpus) };
                 *nodes = nodes.saturating_add_signed(sign);
                 if *nodes == 0 {
-                    self.zones.remove(*zone);
+                    self.zones.remove(&**zone);
                 }
             }
         }
@@ -80,12 +106,12 @@ impl ZoneCpus {
     }
 }
 
-fn part_of(node: &Node) -> Part<'_> {
+fn part_of(node: &Node) -> Part {
     if !node.is_ready || EXCLUDED.iter().any(|label| node.metadata.labels.contains_key(label)) {
         return Part::Nothing;
     }
     match zone_of(node) {
-        Some(zone) if node.allocatable_cpu_millis > 0 => Part::Zone(zone, node.allocatable_cpu_millis),
+        Some(zone) if node.allocatable_cpu_millis > 0 => Part::Zone(zone.into(), node.allocatable_cpu_millis),
         Some(_) | None => Part::Unknown,
     }
 }

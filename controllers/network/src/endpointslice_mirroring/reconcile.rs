@@ -27,6 +27,12 @@ pub(super) struct Reconciler {
 
 #[async_trait]
 impl ReconcileObject<Endpoints> for Reconciler {
+    /// Forgets the own writes, because the events of their deletion were not seen while the loop did not run.
+    async fn prepare(&self, _session: &Session) -> Result<(), ReconcileError> {
+        self.own_writes.clear();
+        Ok(())
+    }
+
     async fn reconcile(&self, endpoints: &Arc<Endpoints>, session: &Session) -> Result<(), ReconcileError> {
         let start = Instant::now();
         let result = self.sync(endpoints, session).await;

@@ -1,18 +1,27 @@
 //! Event mapping.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use kcm_framework::Enqueue;
-use kcm_framework::api::views::Pod;
+use kcm_framework::api::views::{Pod, PodDisruptionBudget};
 use kcm_framework::informers::Change;
 use serde_json::{Value, json};
 
 use super::{budget, disruptions};
-use crate::disruption::event_mapping::{keys_for_pod, keys_for_review};
+use crate::disruption::event_mapping::{BudgetLister, keys_for_pod, keys_for_review};
 use crate::tests::cluster::{key, now};
 use crate::tests::fixtures::{PodBuilder, ago, pod};
 
-fn selecting(name: &str, selector: &Value) -> std::sync::Arc<kcm_framework::api::views::PodDisruptionBudget> {
+struct Budgets<'a>(&'a [Arc<PodDisruptionBudget>]);
+
+impl BudgetLister for Budgets<'_> {
+    fn for_each_in(&self, _namespace: &str, each: &mut dyn FnMut(&PodDisruptionBudget)) {
+        self.0.iter().for_each(|budget| each(budget));
+    }
+}
+
+fn selecting(name: &str, selector: &Value) -> Arc<PodDisruptionBudget> {
     budget(name, json!({ "minAvailable": 1, "selector": selector }))
 }
 
@@ -52,7 +61,7 @@ fn a_pod_enqueues_the_budgets_that_select_it_before_and_after_its_change() {
         ("its label is removed", updated(&web(), &web().labels(json!({}))), vec!["web", "all", "absent"]),
     ] {
         let expected: Vec<_> = expected.into_iter().map(key).collect();
-        assert_eq!(keys_for_pod(&change, &budgets), expected, "{name}");
+        assert_eq!(keys_for_pod(&change, &Budgets(&budgets)), expected, "{name}");
     }
 }
 
@@ -72,6 +81,6 @@ fn a_pod_is_reviewed_where_several_budgets_select_it_and_when_its_condition_is_s
         ("a deleted pod", deleted(&stale), &[][..], None),
     ] {
         let expected = expected.map(|seconds| Enqueue::after(key("a"), Duration::from_secs(seconds)));
-        assert_eq!(keys_for_review(&change, budgets, disruptions(), now()), expected, "{name}");
+        assert_eq!(keys_for_review(&change, &Budgets(budgets), disruptions(), now()), expected, "{name}");
     }
 }

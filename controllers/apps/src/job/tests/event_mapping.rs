@@ -89,7 +89,8 @@ fn pods_are_orphans_that_no_job_will_count() {
         ("terminating, of a job that runs", vec![job()], pod("a").terminating(), None),
         ("terminating, of a job that is gone", vec![], pod("a").terminating(), key.clone()),
         ("of a job that is gone", vec![], pod("a"), None),
-        ("terminating, of a finished job", vec![finished()], pod("a").terminating(), key),
+        ("terminating, of a finished job", vec![finished()], pod("a").terminating(), key.clone()),
+        ("of a job that had finished before this manager began", vec![finished()], pod("a"), key),
         ("of a job that another controller manages", vec![external()], pod("a").terminating(), None),
         ("of a replica set", vec![], of_kind("ReplicaSet"), None),
     ] {
@@ -97,6 +98,9 @@ fn pods_are_orphans_that_no_job_will_count() {
         let change: Change<Pod> = Change::Added(pod.view());
         assert_eq!(orphan_of_pod(&change, &owners(jobs)), expected, "{name}");
     }
+    // The event of the job enqueues its pods.
+    let change = Change::Updated { old: pod("a").view(), new: pod("a").view() };
+    assert_eq!(orphan_of_pod(&change, &owners(vec![Arc::new(finished().build())])), None);
 }
 
 #[test]

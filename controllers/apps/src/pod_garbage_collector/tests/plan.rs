@@ -1,12 +1,14 @@
 //! Which pods a round deletes.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use kcm_framework::api::InternedStr;
+use kcm_framework::api::views::Pod;
 use serde_json::{Value, json};
 
 use super::{disruptions, node, view_of};
-use crate::pod_garbage_collector::plan::{Observed, missing_nodes, plan};
+use crate::pod_garbage_collector::plan::{Observed, may_be_deleted, missing_nodes, plan};
 use crate::tests::fixtures::{PodBuilder, build, pod};
 
 const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
@@ -43,7 +45,15 @@ impl Case {
 fn check(Case { name, pods, nodes, gone, threshold, removals }: Case) {
     let observed = Observed { pods: build(&pods), nodes: nodes.iter().map(view_of).collect() };
     let gone: BTreeSet<InternedStr> = gone.iter().map(|node| InternedStr::from(*node)).collect();
+    let missing = missing_nodes(&observed);
     let planned = plan(&observed, &gone, threshold, disruptions());
+    // The round sees only the pods that it may delete, and plans the same.
+    let is_known = |name: &str| observed.nodes.iter().any(|node| node.metadata.key.name() == name);
+    let is_taken = |pod: &&Arc<Pod>| may_be_deleted(pod, |node| is_known(node) && !gone.contains(node));
+    let pods: Vec<Arc<Pod>> = observed.pods.iter().filter(is_taken).cloned().collect();
+    let taken = Observed { pods, nodes: observed.nodes };
+    assert_eq!(plan(&taken, &gone, threshold, disruptions()), planned, "{name}");
+    assert_eq!(missing_nodes(&taken), missing, "{name}");
     let planned: Vec<String> = planned
         .iter()
         .map(|removal| format!("{} {}", removal.reason.as_str(), removal.pod.metadata.key.name()))

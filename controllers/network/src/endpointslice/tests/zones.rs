@@ -59,3 +59,23 @@ fn shares_follow_each_change_of_a_node() {
     assert_eq!(follow(Change::Deleted { last: c, final_state_known: true }), (true, Some(2)));
     assert_eq!(follow(Change::Deleted { last: a, final_state_known: false }), (true, None));
 }
+
+#[test]
+fn a_node_that_is_shown_again_counts_once_and_a_node_whose_deletion_was_missed_counts_no_more() {
+    let plain = json!({});
+    let (a, b, c) = (node("1", "a", &plain), node("2", "b", &plain), node("3", "c", &plain));
+    let mut cpus = ZoneCpus::default();
+    let nodes = |nodes: &[&Arc<Node>]| nodes.iter().map(|node| Arc::clone(node)).collect::<Vec<_>>();
+    let all = nodes(&[&a, &b, &c]);
+    assert!(cpus.replace(all.iter().map(|node| &**node)));
+    let before = cpus.shares();
+    for node in &all {
+        assert!(!cpus.follow(&Change::Added(Arc::clone(node))));
+    }
+    assert!(!cpus.replace(all.iter().map(|node| &**node)));
+    assert_eq!(cpus.shares(), before);
+    let left = nodes(&[&a, &b]);
+    assert!(cpus.replace(left.iter().map(|node| &**node)));
+    assert_eq!(cpus.shares(), shares(&left));
+    assert!(!cpus.follow(&Change::Deleted { last: c, final_state_known: true }), "it does not count");
+}

@@ -39,6 +39,11 @@ impl OwnWrites {
         }
     }
 
+    /// Forgets all slices: the events of their deletion may have been missed.
+    pub(crate) fn clear(&self) {
+        self.0.lock().clear();
+    }
+
     fn made(&self, slice: &EndpointSlice) -> bool {
         matches!(self.0.lock().get(&slice.metadata.uid), Some(LastWrite::Version(version))
             if *version == slice.metadata.resource_version)

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kcm_framework::api::Resource;
 use kcm_testing::sandbox::{CONFIG_MAPS, Fault, Status, Verb};
 
-use super::{Made, WIDGETS, create, create_in, delete, environment, hold, left, names, start};
+use super::{Made, WIDGETS, create, create_in, delete, environment, hold, key, left, names, start};
 
 const LATE: Resource = Resource::namespaced("late.example.com", "v1", "lates", "Late");
 const SECOND: Duration = Duration::from_secs(1);
@@ -96,4 +96,25 @@ async fn no_informer_is_left_when_the_controller_stops() {
     assert!(cluster.sandbox().open_watches(&WIDGETS) > 0);
     cluster.sandbox().unregister(&WIDGETS);
     cluster.eventually("its watch is closed", |sandbox| sandbox.open_watches(&WIDGETS) == 0).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_orphaned_while_the_loops_do_not_run_is_collected_when_they_run_again() {
+    let cluster = start(environment()).await;
+    let sandbox = cluster.sandbox();
+    let owner = create(sandbox, &CONFIG_MAPS, "owner", &[]);
+    create(sandbox, &CONFIG_MAPS, "dependent", &[(&owner, false)]);
+    cluster.settle().await;
+    for round in 0..2 {
+        cluster.handle().stop_loops(Duration::from_secs(10)).await;
+        if round == 0 {
+            sandbox.delete(&CONFIG_MAPS, &key("owner")).expect("the owner is there");
+        } else {
+            create_in(sandbox, &WIDGETS, "shop", "late", &[Made::ghost()]);
+        }
+        cluster.advance(Duration::from_mins(1)).await;
+        assert_eq!(names(sandbox).len(), 1, "a standby deletes nothing");
+        cluster.handle().start_loops();
+        cluster.eventually("the dependent is collected", |sandbox| names(sandbox).is_empty()).await;
+    }
 }

@@ -158,3 +158,23 @@ async fn other_namespaces_do_not_count() {
     cluster.settle().await;
     assert_eq!(used(cluster.sandbox()), json!({ "count/widgets.example.com": "1", "pods": "2" }));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_changes_while_the_loops_do_not_run_is_counted_when_they_run_again() {
+    let cluster = start(environment()).await;
+    let sandbox = cluster.sandbox();
+    limit(sandbox, &json!({ "pods": "10", "count/configmaps": "10" }));
+    uses(&cluster, &json!({ "pods": "2", "count/configmaps": "2" })).await;
+    cluster.handle().stop_loops(10 * SECOND).await;
+    create(sandbox, &CONFIG_MAPS, "c");
+    for resource in [&PODS, &CONFIG_MAPS] {
+        sandbox.delete(resource, &key("a")).expect("the object is there");
+        sandbox.delete(resource, &key("b")).expect("the object is there");
+    }
+    cluster.advance(60 * SECOND).await;
+    assert_eq!(used(sandbox), json!({ "pods": "2", "count/configmaps": "2" }), "a standby writes nothing");
+    cluster.handle().start_loops();
+    uses(&cluster, &json!({ "pods": "0", "count/configmaps": "1" })).await;
+    sandbox.delete(&CONFIG_MAPS, &key("c")).expect("the object is there");
+    uses(&cluster, &json!({ "pods": "0", "count/configmaps": "0" })).await;
+}
