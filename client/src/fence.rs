@@ -18,8 +18,9 @@ use tokio::time::{Instant, timeout_at};
 /// # Guarantees
 /// No request but a `GET` is sent after [`close`](Self::close) has returned or the time of
 /// [`open_until`](Self::open_until) has passed, even if it waited for a rate limit, for a repetition or for its
-/// connection at the time: a write passes the fence again when its connection sends the body. A request that is waited
-/// for at that time is given up. It was sent, and may still take effect.
+/// connection at the time: a write passes the fence again when its connection sends the body, and the connection asks
+/// once more before it sends bytes. A request that is waited for at that time is given up, and its connection is reset.
+/// It was sent, and may still take effect.
 #[derive(Debug, Clone)]
 pub struct Fence {
     state: Arc<State>,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use kcm_api::ObjectKey;
 use kcm_client::Fence;
 use kcm_config::Effective;
-use kcm_informers::{Factory, InformerStatus};
+use kcm_informers::{Connection, Factory, InformerStatus, Reachability};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -33,6 +33,8 @@ struct Inner {
     controls: Arc<Controls>,
     settings: LiveSettings,
     fence: Fence,
+    /// By their users.
+    connections: Vec<(&'static str, Connection)>,
     panics: PanicLog,
     /// The stage that the start has reached.
     stage: watch::Sender<Option<Stage>>,
@@ -46,6 +48,7 @@ impl ManagerHandle {
         controls: Controls,
         settings: LiveSettings,
         fence: Fence,
+        connections: Vec<(&'static str, Connection)>,
         metrics: &Arc<Metrics>,
     ) -> Self {
         let records: Vec<_> = registry.iter().map(|descriptor| Record::new(descriptor.name)).collect();
@@ -58,6 +61,7 @@ impl ManagerHandle {
             controls: Arc::new(controls),
             settings,
             fence,
+            connections,
             panics: PanicLog::new(Arc::clone(metrics)),
             stage: watch::Sender::new(None),
             informers: Mutex::new(None),
@@ -204,6 +208,20 @@ impl ManagerHandle {
         &self.inner.fence
     }
 
+    /// The connection to the API server that has been unusable for longest. `None` if all connections can be used.
+    ///
+    /// A connection is unusable if no API server that its address leads to serves.
+    #[must_use]
+    pub fn unusable_connection(&self) -> Option<UnusableConnection> {
+        let unusable = self.inner.connections.iter().filter_map(|(users, connection)| {
+            let status = connection.status();
+            let is_unusable = status.reachability == Reachability::Unreachable;
+            let cause = status.cause.unwrap_or_default();
+            is_unusable.then_some(UnusableConnection { users, for_time: status.for_time, cause })
+        });
+        unusable.max_by_key(|connection| connection.for_time)
+    }
+
     /// The records of all controllers.
     pub(super) fn records(&self) -> &[Arc<Record>] {
         &self.inner.records
@@ -236,6 +254,18 @@ impl ManagerHandle {
     pub(super) fn ended(&self) {
         *self.inner.informers.lock() = None;
     }
+}
+
+/// A connection over which the API server cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnusableConnection {
+    /// Users of the connection: `the manager` or `the service accounts`.
+    pub users: &'static str,
+    /// Time since the first request that failed.
+    pub for_time: Duration,
+    /// The result of the last probe.
+    pub cause: String,
 }
 
 impl std::fmt::Debug for ManagerHandle {
