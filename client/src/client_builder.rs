@@ -43,9 +43,17 @@ struct SharedClients {
     fence: Fence,
     writes: WriteRecord,
     connection: Connection,
+    /// The connection of the identities whose connections are separate.
+    separate: Option<Connection>,
     warnings: Arc<Warnings>,
     metrics: Arc<dyn ClientMetrics>,
     identities: Mutex<Identities>,
+}
+
+impl SharedClients {
+    fn connection_of(&self, identity: &str) -> &Connection {
+        self.separate.as_ref().filter(|_| self.provider.is_separate(identity)).unwrap_or(&self.connection)
+    }
 }
 
 /// The clients there are, and the limits of the settings.
@@ -121,12 +129,27 @@ impl ClientBuilder {
         limits: Limits,
         metrics: Arc<dyn ClientMetrics>,
     ) -> Self {
+        Self::over_connections(connection, None, provider, user_agent, limits, metrics)
+    }
+
+    /// As [`over_connection`](Self::over_connection), with another connection for the identities that the provider calls
+    /// [separate](ClientProvider::is_separate).
+    #[must_use]
+    pub fn over_connections(
+        connection: Connection,
+        separate: Option<Connection>,
+        provider: impl ClientProvider,
+        user_agent: UserAgent,
+        limits: Limits,
+        metrics: Arc<dyn ClientMetrics>,
+    ) -> Self {
         let shared = SharedClients {
             provider: Box::new(provider),
             user_agent,
             fence: Fence::default(),
             writes: WriteRecord::default(),
             connection,
+            separate,
             warnings: Arc::default(),
             metrics,
             identities: Mutex::new(Identities { limits, by_key: BTreeMap::new() }),
@@ -156,10 +179,26 @@ impl ClientBuilder {
         &self.shared.writes
     }
 
-    /// The connection that all these clients share.
+    /// The connection of the manager and its caches.
     #[must_use]
     pub fn connection(&self) -> &Connection {
         &self.shared.connection
+    }
+
+    /// Returns `true` unless the API server is known to be unreachable over a connection of these clients.
+    #[must_use]
+    pub fn is_reachable(&self) -> bool {
+        // A separate connection depends on the other.
+        self.shared.separate.as_ref().unwrap_or(&self.shared.connection).is_reachable()
+    }
+
+    /// A kube client that probes the separate connections, as [`PROBE`](Self::PROBE). `None` if there are none.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    #[must_use]
+    pub fn separate_probe(&self) -> Option<kube::Client> {
+        Some(self.kube_client(self.shared.provider.separate_probe()?, Self::PROBE))
     }
 
     /// The client through which an identity writes and lists, within the limits of the settings.
@@ -187,7 +226,10 @@ impl ClientBuilder {
     /// As [`client_for`](Self::client_for), and outside of a tokio runtime.
     #[must_use]
     pub fn kube_client_for(&self, identity: &str) -> kube::Client {
-        let client = self.shared.provider.client_for(identity);
+        self.kube_client(self.shared.provider.client_for(identity), identity)
+    }
+
+    fn kube_client(&self, client: kube::Client, identity: &str) -> kube::Client {
         let identity = self.identity(identity, "", ClientLimits::OfSettings);
         let default_namespace = client.default_namespace().to_owned();
         let service = tower::service_fn(move |request| {
@@ -228,7 +270,7 @@ impl ClientBuilder {
             rate_limiter: RateLimiter::new(limits.resolve(identities.limits)),
             fence: shared.fence.clone(),
             writes: shared.writes.clone(),
-            connection: shared.connection.clone(),
+            connection: shared.connection_of(identity).clone(),
             warnings: Arc::clone(&shared.warnings),
             metrics: Arc::clone(&shared.metrics),
         });

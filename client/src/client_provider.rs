@@ -12,6 +12,18 @@ use crate::error::BoxError;
 pub trait ClientProvider: Send + Sync + 'static {
     /// The client of an identity; called once for each client that is built.
     fn client_for(&self, identity: &str) -> kube::Client;
+
+    /// Returns `true` if the identity sends over connections apart from those of the manager. They may lead to another API
+    /// server behind a load balancer, so that their state is one of its own.
+    fn is_separate(&self, identity: &str) -> bool {
+        let _ = identity;
+        false
+    }
+
+    /// The client that probes the separate connections. `None` if there are none.
+    fn separate_probe(&self) -> Option<kube::Client> {
+        None
+    }
 }
 
 impl ClientProvider for kube::Client {

@@ -18,9 +18,9 @@ use tokio::time::{Instant, timeout_at};
 /// # Guarantees
 /// No request but a `GET` is sent after [`close`](Self::close) has returned or the time of
 /// [`open_until`](Self::open_until) has passed, even if it waited for a rate limit, for a repetition or for its
-/// connection at the time: a write passes the fence again when its connection sends the body. A write whose response is
-/// awaited at that time is given up, unless the fence was opened for longer meanwhile. It was sent, and may still take
-/// effect.
+/// connection at the time: a write passes the fence again when its connection sends the body, and the connection asks
+/// once more before it sends bytes. A write whose response is awaited at that time is given up, unless the fence was opened
+/// for longer meanwhile, and its connection is reset. It was sent, and may still take effect.
 #[derive(Debug, Clone)]
 pub struct Fence {
     state: Arc<State>,

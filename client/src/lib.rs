@@ -54,6 +54,7 @@ pub use request::{
     Payload, ResponseExt, Scale, Subresource, Unversioned, WriteOutcome, WriteRecord, Written, WrittenTo,
 };
 pub use transport::{
-    ClientAuthority, ExecPluginMetrics, LoadError, StackError, connect, connect_with_metrics, load_config,
+    ClientAuthority, ExecPluginMetrics, LoadError, StackError, connect, connect_seeded, connect_with_metrics,
+    load_config,
 };
 pub use warnings::Warnings;

@@ -91,7 +91,9 @@ pub use controller::{
 };
 pub use events::Recorder;
 pub use loop_builder::{ControlLoopBuilder, Enqueue, LoopWorkers, Source};
-pub use manager::{API_SERVER_PATIENCE, Manager, ManagerBuilder, ManagerError, ManagerHandle, Stage, Stop};
+pub use manager::{
+    API_SERVER_PATIENCE, Manager, ManagerBuilder, ManagerError, ManagerHandle, Stage, Stop, UnusableConnection,
+};
 pub use metrics::{ExpositionOptions, Format, Metrics, NotAMetricLabel};
 pub use panics::TaskPanics;
 pub use progress::{HeldKeys, STALLED_AFTER, Stall};

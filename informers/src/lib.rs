@@ -179,8 +179,8 @@ pub use backoff::Backoff;
 pub use cache::{Cache, ObjectState};
 pub use change::{Change, Origin};
 pub use connection::{
-    Connection, ConnectionChange, ConnectionChanges, ConnectionMonitor, ConnectionStatus, PROBE_GAP, Reachability,
-    is_refused_by_authorizer, is_storage_failure, may_be_outage,
+    Connection, ConnectionChange, ConnectionChanges, ConnectionMonitor, ConnectionStatus, PROBE_GAP, ProbePath,
+    Reachability, is_refused_by_authorizer, is_storage_failure, may_be_outage,
 };
 pub use currency::{Evidence, HandedOver, Moment, Moments};
 pub use envelope::{Event, EventError, EventKind, Object};

@@ -1,6 +1,6 @@
 //! A pool that holds one HTTP/2 connection.
 
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::connect::{Connect, capture_connection};
 use hyper_util::client::legacy::{Builder, Client};
@@ -51,6 +51,11 @@ impl<C: Connect + Clone + Send + Sync + 'static> Http2Connection<C> {
         self.request(request, first.filter(|_| !self.streams.is_connected())).await
     }
 
+    /// Sends a probe, which waits for no other request.
+    pub(super) async fn probe(&self, request: Request<Body>) -> Result<Response<Incoming>, BoxError> {
+        self.request(request, None).await
+    }
+
     /// Sends a request. All that wait for `first` go on once the request has its connection: its response may take long.
     async fn request(
         &self,
@@ -60,25 +65,53 @@ impl<C: Connect + Clone + Send + Sync + 'static> Http2Connection<C> {
         let mut request = FencedBody::of(request);
         let mut connection = capture_connection(&mut request);
         let mut responding = self.pool.request(request);
+        let unanswered = Unanswered(&self.streams);
         if first.is_some() {
             let is_made = async { connection.wait_for_connection_metadata().await.is_some() };
             tokio::select! {
                 biased;
-                response = &mut responding => return self.answered(response),
+                response = &mut responding => {
+                    drop(unanswered);
+                    return self.answered(response);
+                }
                 is_made = is_made => if is_made {
                     self.streams.connected();
                 },
             }
         }
         drop(first);
-        self.answered(responding.await)
+        let response = responding.await;
+        drop(unanswered);
+        self.answered(response)
     }
 
-    fn answered<R>(&self, response: Result<R, hyper_util::client::legacy::Error>) -> Result<R, BoxError> {
+    fn answered<R>(
+        &self,
+        response: Result<Response<R>, hyper_util::client::legacy::Error>,
+    ) -> Result<Response<R>, BoxError> {
         match &response {
-            Ok(_) => self.streams.connected(),
+            Ok(response) => {
+                self.streams.connected();
+                if !may_be_fault_of_server(response.status()) {
+                    self.streams.trust();
+                }
+            }
             Err(error) => self.streams.failed(error),
         }
         Ok(response?)
     }
+}
+
+/// Doubts the server of a connection unless its response says otherwise, even if nobody waits for it any more.
+struct Unanswered<'a>(&'a OpenStream);
+
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        self.0.doubt();
+    }
+}
+
+/// Returns `true` if a response may come from a server that runs and cannot serve: without its storage, or at its start.
+fn may_be_fault_of_server(code: StatusCode) -> bool {
+    code.is_server_error() || code == StatusCode::FORBIDDEN
 }

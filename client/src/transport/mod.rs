@@ -19,4 +19,4 @@ pub use client_authority::ClientAuthority;
 pub use kubeconfig::{LoadError, load_config};
 pub(super) use pools::is_watch;
 pub(super) use proxy::ProxyError;
-pub use stack::{StackError, connect, connect_with_metrics};
+pub use stack::{StackError, connect, connect_seeded, connect_with_metrics};

@@ -30,8 +30,8 @@ const WATCHES_PER_CONNECTION: usize = 50;
 
 /// The connections to the API server that were made with one set of certificates.
 ///
-/// When others take their place, [`retire`](Self::retire) ends their watches, which are resumed over the others; what was
-/// requested over them is answered, and then they close.
+/// When others take their place, what was requested over them is answered, and then they close.
+/// [`retire`](Self::retire) ends their watches, which are resumed over the others.
 pub(super) struct Pools {
     connectors: Connectors,
     requests: Arc<Http2Connection>,
@@ -61,6 +61,27 @@ impl Pools {
         Ok(response.map(|body| StreamBody::new(body, open, end)))
     }
 
+    /// Sends a probe over the connection whose request failed last, if one did since its last success. Every other
+    /// connection may lead to an API server that serves.
+    pub(super) async fn probe(&self, request: Request<Body>) -> Result<Response<StreamBody>, BoxError> {
+        let (connection, open) = counted(self.most_doubtful());
+        let response = connection.probe(request).await?;
+        Ok(response.map(|body| StreamBody::new(body, open, None)))
+    }
+
+    fn most_doubtful(&self) -> Arc<Http2Connection> {
+        let mut connections = vec![Arc::clone(&self.requests)];
+        connections.extend(self.watches.lock().iter().cloned());
+        // Nothing can be sent over the others, and the fence is not the fault of a server.
+        let writes = self.writes.lock();
+        connections.extend(writes.iter().filter(|(fence, _)| fence.passes()).map(|(_, writes)| Arc::clone(writes)));
+        drop(writes);
+        let doubtful = connections.iter().filter(|connection| connection.streams.doubted_at().is_some());
+        let most = doubtful.max_by_key(|connection| connection.streams.doubted_at()).map(Arc::clone);
+        most.unwrap_or_else(|| Arc::clone(&self.requests))
+    }
+
+    /// Ends the watches, because others have taken the place of these connections.
     pub(super) fn retire(&self) {
         self.retired.cancel();
     }

@@ -10,6 +10,10 @@
 //! - When a certificate has changed, new connections take the place of the present ones. What was requested is answered,
 //!   watches end and are resumed.
 //! - Files that cannot be used for a while change nothing.
+//! - A connection is used for 30 to 60 minutes. Then another takes its place, so that load spreads over the API servers
+//!   behind a load balancer. Watches end by themselves, within ten minutes.
+//! - A probe goes over the connection whose request failed last. If a fresh connection serves, it takes the place of all
+//!   others ([`ProbePath`]).
 //!
 //! # Upstream
 //! client-go reads certificates every five minutes and at each handshake, and closes all connections when the client
@@ -20,12 +24,13 @@ use std::time::Duration;
 
 use http::header::AUTHORIZATION;
 use http::{Request, Response, StatusCode};
+use kcm_informers::ProbePath;
 use kube::client::{Body, ConfigExt};
 use parking_lot::Mutex;
 use rustls::pki_types::ServerName;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tower::{BoxError, ServiceBuilder};
 
 use super::authorization::{ClientCertificate, Credentials, ExecPluginMetrics};
@@ -40,6 +45,9 @@ use crate::error::error_chain;
 
 /// Period between two reads of the files of certificates.
 const RELOAD_PERIOD: Duration = Duration::from_mins(1);
+
+/// The least time for which connections are used; the time is drawn from [it, 2 × it).
+const LIFETIME: Duration = Duration::from_mins(30);
 
 /// The least time between two readings, however many requests fail.
 const RELOAD_GAP: Duration = Duration::from_secs(1);
@@ -85,9 +93,24 @@ pub fn connect(config: &kube::Config) -> Result<kube::Client, StackError> {
 /// # Errors
 /// As [`connect`].
 pub fn connect_with_metrics(config: &kube::Config, plugins: &ExecPluginMetrics) -> Result<kube::Client, StackError> {
+    connect_seeded(config, plugins, 0)
+}
+
+/// The same as [`connect_with_metrics`]. The times for which connections are used derive from `seed`.
+///
+/// # Panics
+/// As [`connect`].
+///
+/// # Errors
+/// As [`connect`].
+pub fn connect_seeded(
+    config: &kube::Config,
+    plugins: &ExecPluginMetrics,
+    seed: u64,
+) -> Result<kube::Client, StackError> {
     let credentials = Credentials::of(&config.auth_info, clock(), plugins);
     let credentials = credentials.map_err(|error| StackError::Credentials(error.into()))?;
-    let stack = Arc::new(Stack::new(config, credentials)?);
+    let stack = Arc::new(Stack::new(config, credentials, seed)?);
     if !stack.files.is_empty() {
         stack.tasks.lock().spawn(keep_current(Arc::downgrade(&stack), Arc::clone(&stack.reload)));
     }
@@ -110,6 +133,7 @@ struct Stack {
     proxy: Option<Arc<Proxy>>,
     connect_timeout: Duration,
     credentials: Credentials,
+    rng: Mutex<fastrand::Rng>,
     current: Mutex<Arc<Connections>>,
     /// Has the files read before it is time.
     reload: Arc<Notify>,
@@ -121,10 +145,12 @@ struct Stack {
 struct Connections {
     material: TlsMaterial,
     pools: Pools,
+    /// When others take their place.
+    retire_at: Instant,
 }
 
 impl Stack {
-    fn new(config: &kube::Config, credentials: Credentials) -> Result<Self, StackError> {
+    fn new(config: &kube::Config, credentials: Credentials, seed: u64) -> Result<Self, StackError> {
         if rustls::crypto::CryptoProvider::get_default().is_none() {
             // An error means that another thread has installed one.
             drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
@@ -140,11 +166,13 @@ impl Stack {
         let files = TlsFiles::of(config);
         let material = files.read().map_err(|error| StackError::Certificates(error.into()))?;
         let connect_timeout = config.connect_timeout.unwrap_or(CONNECT_TIMEOUT);
-        let connections = connections(&files, material, server_name.clone(), proxy.clone(), connect_timeout)
-            .map_err(|error| StackError::Certificates(error.into()))?;
-        let current = Mutex::new(Arc::new(connections));
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let connections =
+            connections(&files, material, server_name.clone(), proxy.clone(), connect_timeout, lifetime(&mut rng))
+                .map_err(|error| StackError::Certificates(error.into()))?;
+        let (rng, current) = (Mutex::new(rng), Mutex::new(Arc::new(connections)));
         let (reload, tasks) = Default::default();
-        Ok(Self { files, server_name, proxy, connect_timeout, credentials, current, reload, tasks })
+        Ok(Self { files, server_name, proxy, connect_timeout, credentials, rng, current, reload, tasks })
     }
 
     async fn send(self: Arc<Self>, mut request: Request<Body>) -> Result<Response<StreamBody>, BoxError> {
@@ -157,8 +185,12 @@ impl Stack {
         {
             request.headers_mut().insert(AUTHORIZATION, header.clone());
         }
-        let connections = Arc::clone(&self.current.lock());
-        let response = connections.pools.send(request).await;
+        let probe = ProbePath::of(&request);
+        let connections = self.connections(probe.as_ref())?;
+        let response = match probe {
+            Some(_) => connections.pools.probe(request).await,
+            None => connections.pools.send(request).await,
+        };
         match &response {
             Ok(response) if response.status() != StatusCode::UNAUTHORIZED => {}
             Ok(_) => {
@@ -168,6 +200,46 @@ impl Stack {
             Err(_) => self.reload.notify_one(),
         }
         response
+    }
+
+    /// The connections that a request goes over: the present ones, or fresh ones for a probe that asks for these.
+    fn connections(self: &Arc<Self>, probe: Option<&ProbePath>) -> Result<Arc<Connections>, BoxError> {
+        let present = Arc::clone(&self.current.lock());
+        if let Some(probe) = probe.filter(|probe| probe.is_fresh()) {
+            let stack = Arc::clone(self);
+            let make = || self.connect(present.material.clone()).map(Arc::new);
+            let replaced = Arc::clone(&present);
+            let adopt = move |fresh| {
+                if stack.replace(&replaced, fresh) {
+                    replaced.pools.retire();
+                }
+            };
+            return Ok(probe.connections(make, adopt)?);
+        }
+        if Instant::now() < present.retire_at {
+            return Ok(present);
+        }
+        let next = Arc::new(self.connect(present.material.clone())?);
+        if self.replace(&present, next) {
+            tracing::debug!("Connections to the API server have reached their age and are replaced");
+        }
+        Ok(Arc::clone(&self.current.lock()))
+    }
+
+    /// Puts `next` into the place of the present connections, unless others have taken it; returns `true` if it did.
+    fn replace(&self, present: &Arc<Connections>, next: Arc<Connections>) -> bool {
+        let mut current = self.current.lock();
+        let is_present = Arc::ptr_eq(&current, present);
+        if is_present {
+            *current = next;
+        }
+        is_present
+    }
+
+    fn connect(&self, material: TlsMaterial) -> kube::Result<Connections> {
+        let (server_name, proxy) = (self.server_name.clone(), self.proxy.clone());
+        let lifetime = lifetime(&mut self.rng.lock());
+        connections(&self.files, material, server_name, proxy, self.connect_timeout, lifetime)
     }
 
     /// Connects with the client certificate of an exec plugin from now on.
@@ -208,14 +280,12 @@ impl Stack {
 
     /// Replaces the connections by others with `material`, unless that has happened since.
     fn renew(&self, present: &Arc<Connections>, material: TlsMaterial) -> kube::Result<()> {
-        let (server_name, proxy) = (self.server_name.clone(), self.proxy.clone());
-        let connections = connections(&self.files, material, server_name, proxy, self.connect_timeout)?;
-        let mut current = self.current.lock();
-        if Arc::ptr_eq(&current, present) {
-            if present.material.is_replaced_by(&connections.material) {
+        let connections = self.connect(material)?;
+        let is_replaced = present.material.is_replaced_by(&connections.material);
+        if self.replace(present, Arc::new(connections)) {
+            if is_replaced {
                 tracing::info!("Certificates have changed; connections to the API server are renewed");
             }
-            *current = Arc::new(connections);
             present.pools.retire();
         }
         Ok(())
@@ -240,9 +310,15 @@ fn connections(
     server_name: Option<ServerName<'static>>,
     proxy: Option<Arc<Proxy>>,
     timeout: Duration,
+    lifetime: Duration,
 ) -> kube::Result<Connections> {
     let tls = files.client_config(&material)?;
-    Ok(Connections { material, pools: Pools::new(Connectors::new(tls, server_name, proxy, timeout)) })
+    let pools = Pools::new(Connectors::new(tls, server_name, proxy, timeout));
+    Ok(Connections { material, pools, retire_at: Instant::now() + lifetime })
+}
+
+fn lifetime(rng: &mut fastrand::Rng) -> Duration {
+    LIFETIME.mul_f64(1.0 + rng.f64())
 }
 
 fn proxy(url: &http::Uri) -> Result<Proxy, StackError> {

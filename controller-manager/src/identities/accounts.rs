@@ -103,7 +103,30 @@ impl ServiceAccounts {
     }
 }
 
+/// Adds the token of any account that has one, because the API server may refuse anonymous requests.
+fn authorize(sources: &Sources, request: &mut Request<Body>) {
+    let header = sources.lock().values().find_map(|source| source.held());
+    if let Some(header) = header {
+        request.headers_mut().insert(AUTHORIZATION, header);
+    }
+}
+
 impl ClientProvider for ServiceAccounts {
+    fn is_separate(&self, identity: &str) -> bool {
+        self.accounts.contains(identity)
+    }
+
+    fn separate_probe(&self) -> Option<kube::Client> {
+        let (sources, client) = (Arc::clone(&self.sources), self.anonymous.clone());
+        let default_namespace = client.default_namespace().to_owned();
+        let service = tower::service_fn(move |mut request: Request<Body>| {
+            authorize(&sources, &mut request);
+            let client = client.clone();
+            async move { client.send(request).await }
+        });
+        Some(kube::Client::new(service, default_namespace))
+    }
+
     fn client_for(&self, identity: &str) -> kube::Client {
         if !self.accounts.contains(identity) {
             return self.manager.clone();
@@ -227,6 +250,11 @@ impl TokenSource {
                 }
             }
         }
+    }
+
+    /// The header of the token, if there is one and nobody requests another now.
+    fn held(&self) -> Option<HeaderValue> {
+        Some(self.token.try_lock().ok()?.as_ref()?.header.clone())
     }
 
     /// Number of rounds in a row that have failed.

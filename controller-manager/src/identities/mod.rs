@@ -23,7 +23,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use kcm_framework::client::{ClientBuilder, Limits, StackError, UserAgent, connect};
+use kcm_framework::client::{ClientBuilder, ExecPluginMetrics, Limits, StackError, UserAgent, connect_seeded};
 use kcm_framework::clock::SystemClock;
 use kcm_framework::{ControllerDescriptor, ManagerBuilder};
 
@@ -32,7 +32,8 @@ pub(crate) use accounts::TokenHealth;
 
 /// The clients of all controllers of `manager`, each with its service account, on the cluster that `config` names.
 ///
-/// `client` is the client of the manager itself, which requests the tokens.
+/// `client` is the client of the manager itself, which requests the tokens. The times for which connections are used derive
+/// from `seed`.
 ///
 /// # Errors
 /// If the configuration cannot be used to connect.
@@ -40,10 +41,11 @@ pub(crate) fn clients(
     manager: &ManagerBuilder,
     client: kube::Client,
     config: &kube::Config,
+    seed: u64,
 ) -> Result<ServiceAccounts, StackError> {
     let mut without_credentials = config.clone();
     without_credentials.auth_info = kube::config::AuthInfo::default();
-    let anonymous = connect(&without_credentials)?;
+    let anonymous = connect_seeded(&without_credentials, &ExecPluginMetrics::default(), seed)?;
     let own = ClientBuilder::new(client.clone(), UserAgent::default(), Limits::default());
     let api = own.client_for(ClientBuilder::MANAGER);
     let accounts = manager.registry().iter().filter_map(ControllerDescriptor::account).map(str::to_owned);

@@ -141,6 +141,20 @@ async fn an_account_is_created_and_one_token_serves_all_requests() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_probe_of_the_connections_of_accounts_has_a_token_if_one_is_held() {
+    let (clients, server) = clients();
+    let probe = clients.separate_probe().expect("accounts have connections of their own");
+    let probed = async || {
+        let request = Request::get("/api/v1/namespaces/a/pods/p").body(Body::empty()).expect("the request is valid");
+        probe.send(request).await.expect("the server answers").status()
+    };
+    assert_eq!(probed().await, StatusCode::UNAUTHORIZED, "no token is requested for it");
+    read(&clients, ACCOUNT).await.expect("it has a token");
+    assert_eq!(probed().await, StatusCode::OK);
+    assert_eq!(server.lock().tokens_requested, 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn requests_at_the_same_time_wait_for_one_token() {
     let (clients, server) = clients();
     let results = futures::future::join_all((0..10).map(|_| read(&clients, ACCOUNT))).await;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kcm_framework::client::{connect_with_metrics, load_config};
+use kcm_framework::client::{connect_seeded, load_config};
 use kcm_framework::clock::{Clock as _, SystemClock};
 use kcm_framework::{ControllerStatus, Manager, ManagerError, ManagerHandle, Metrics, Stop, error_chain};
 use kcm_serving::{Bound, Check, Serving, ServingError, ServingState};
@@ -59,11 +59,13 @@ pub(crate) async fn run(
     });
     let cluster = load_config(kubeconfig.as_deref(), master.transpose()?).await.map_err(|error| refused(&error))?;
     let metrics = Metrics::new();
-    let client = connect_with_metrics(&cluster, metrics.exec_plugins()).map_err(|error| refused(&error))?;
+    let client =
+        connect_seeded(&cluster, metrics.exec_plugins(), fastrand::u64(..)).map_err(|error| refused(&error))?;
     let manager = manager.metrics(Arc::clone(&metrics));
     let url = cluster.cluster_url.to_string();
     let (manager, tokens) = if service_accounts {
-        let accounts = identities::clients(&manager, client, &cluster).map_err(|error| refused(&error))?;
+        let accounts =
+            identities::clients(&manager, client, &cluster, fastrand::u64(..)).map_err(|error| refused(&error))?;
         let tokens = accounts.health();
         (manager.build(accounts, url), Some(tokens))
     } else {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use kcm_api::ObjectKey;
 use kcm_client::{ClientBuilder, Fence, WriteRecord};
 use kcm_config::Effective;
-use kcm_informers::{Connection, ConnectionStatus, Factory, InformerStatus};
+use kcm_informers::{Connection, ConnectionStatus, Factory, InformerStatus, Reachability};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -42,6 +42,8 @@ struct Inner {
     fence: Fence,
     writes: WriteRecord,
     connection: Connection,
+    /// By their users.
+    connections: Vec<(&'static str, Connection)>,
     panics: PanicLog,
     /// The stage that the start has reached.
     stage: watch::Sender<Option<Stage>>,
@@ -62,6 +64,7 @@ impl ManagerHandle {
         controls: Controls,
         settings: LiveSettings,
         clients: &ClientBuilder,
+        connections: Vec<(&'static str, Connection)>,
         metrics: &Arc<Metrics>,
     ) -> Self {
         let records: Vec<_> = registry.iter().map(|descriptor| Record::new(descriptor.name)).collect();
@@ -77,6 +80,7 @@ impl ManagerHandle {
             fence: clients.fence().clone(),
             writes: clients.writes().clone(),
             connection: clients.connection().clone(),
+            connections,
             panics: PanicLog::new(Arc::clone(metrics)),
             stage: watch::Sender::new(None),
             running: Mutex::new(None),
@@ -303,6 +307,20 @@ impl ManagerHandle {
         &self.inner.fence
     }
 
+    /// The connection to the API server that has been unusable for longest. `None` if all connections can be used.
+    ///
+    /// A connection is unusable if no API server that its address leads to serves.
+    #[must_use]
+    pub fn unusable_connection(&self) -> Option<UnusableConnection> {
+        let unusable = self.inner.connections.iter().filter_map(|(users, connection)| {
+            let status = connection.status();
+            let is_unusable = status.reachability == Reachability::Unreachable;
+            let cause = status.cause.unwrap_or_default();
+            is_unusable.then_some(UnusableConnection { users, for_time: status.for_time, cause })
+        });
+        unusable.max_by_key(|connection| connection.for_time)
+    }
+
     /// The records of all controllers.
     pub(super) fn records(&self) -> &[Arc<Record>] {
         &self.inner.records
@@ -344,6 +362,18 @@ impl WeakHandle {
     pub(super) fn upgrade(&self) -> Option<ManagerHandle> {
         Some(ManagerHandle { inner: self.0.upgrade()? })
     }
+}
+
+/// A connection over which the API server cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnusableConnection {
+    /// Users of the connection: `the manager` or `the service accounts`.
+    pub users: &'static str,
+    /// Time since the first request that failed.
+    pub for_time: Duration,
+    /// The result of the last probe.
+    pub cause: String,
 }
 
 impl std::fmt::Debug for ManagerHandle {

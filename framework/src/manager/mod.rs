@@ -23,7 +23,7 @@ use kcm_informers::{ConnectionMonitor, Factory, FactoryOptions};
 use tokio_util::sync::CancellationToken;
 
 pub use builder::ManagerBuilder;
-pub use handle::ManagerHandle;
+pub use handle::{ManagerHandle, UnusableConnection};
 pub use stage::Stage;
 use stage::Stages;
 
@@ -44,7 +44,8 @@ pub struct Manager {
     handle: ManagerHandle,
     settings: Effective,
     clients: ClientBuilder,
-    monitor: Arc<ConnectionMonitor>,
+    /// The monitor of each connection, by the name of its task.
+    monitors: Vec<(&'static str, Arc<ConnectionMonitor>)>,
     /// The URL of the API server, for errors.
     server: String,
     clock: Arc<dyn Clock>,
@@ -263,13 +264,16 @@ impl Manager {
         drain: &CancellationToken,
         rng: &mut fastrand::Rng,
     ) -> Result<Arc<SharedContext>, ManagerError> {
-        let (monitor, prober) = (Arc::clone(&self.monitor), self.clients.kube_client_for(ClientBuilder::PROBE));
-        stages.spawn(Stage::Context, "connection", move |cancel| {
-            let (monitor, prober) = (Arc::clone(&monitor), prober.clone());
-            async move {
-                cancel.run_until_cancelled(monitor.run(&prober)).await;
-            }
-        });
+        let probers = [Some(self.clients.kube_client_for(ClientBuilder::PROBE)), self.clients.separate_probe()];
+        for ((task, monitor), prober) in self.monitors.iter().zip(probers.into_iter().flatten()) {
+            let monitor = Arc::clone(monitor);
+            stages.spawn(Stage::Context, *task, move |cancel| {
+                let (monitor, prober) = (Arc::clone(&monitor), prober.clone());
+                async move {
+                    cancel.run_until_cancelled(monitor.run(&prober)).await;
+                }
+            });
+        }
         let discovery = self.clients.named_client_for(ClientBuilder::DISCOVERY, "", ClientBuilder::DISCOVERY_LIMITS);
         let refresher = Refresher::new(discovery);
         refresher.refresh().await.map_err(ManagerError::Discovery)?;

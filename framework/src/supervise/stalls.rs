@@ -24,7 +24,7 @@ pub(super) async fn watch(context: &ControllerContext, record: &Record, at: usiz
     let mut since = Instant::now();
     loop {
         tokio::time::sleep(PERIOD).await;
-        if !context.clients().connection().is_reachable() {
+        if !context.clients().is_reachable() {
             since = Instant::now();
         }
         let ran_for = since.elapsed();

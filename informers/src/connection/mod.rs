@@ -13,16 +13,23 @@
 //!      │  └──── probe succeeds ───┘                                │ ◀──────┘
 //!      └──────────────────────── probe succeeds ───────────────────┘
 //! ```
+//!
+//! # Several API servers
+//! Behind a load balancer each connection stays with one API server. So a probe goes over the connection whose request
+//! failed, and over a fresh one if that server does not serve ([`ProbePath`]): an outage is one of all servers that the
+//! address leads to. Two pools may be connected to different servers, and each has a state of its own; see
+//! [`Connection::dependent`].
 
 mod monitor;
 mod probe;
+mod probe_path;
 mod state;
 mod suspicion;
 #[cfg(test)]
 mod tests;
 
 use std::fmt::Display;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -30,6 +37,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 pub use monitor::ConnectionMonitor;
+pub use probe_path::ProbePath;
 use state::State;
 pub use state::{PROBE_GAP, Reachability};
 pub use suspicion::{is_refused_by_authorizer, is_storage_failure, may_be_outage};
@@ -46,6 +54,10 @@ struct Inner {
     state: Mutex<State>,
     published: watch::Sender<Published>,
     suspected: Notify,
+    /// The connection that all users of this one need as well.
+    base: Option<Connection>,
+    /// The connections whose base this one is.
+    dependents: Mutex<Vec<Weak<Inner>>>,
 }
 
 /// The state that waiters are notified of.
@@ -78,6 +90,16 @@ impl Connection {
         (connection.clone(), ConnectionMonitor::new(connection))
     }
 
+    /// Another connection to the same API server, and its monitor, for users that need this connection too: a controller
+    /// sends over the one, and its caches are filled over the other.
+    ///
+    /// It is reachable while both are, and counts the outages of both. Suspicions concern it alone.
+    pub fn dependent(&self, seed: u64) -> (Self, ConnectionMonitor) {
+        let dependent = Self::over(State::new(seed), self.0.started, Some(self.clone()));
+        self.0.dependents.lock().push(Arc::downgrade(&dependent.0));
+        (dependent.clone(), ConnectionMonitor::new(dependent))
+    }
+
     /// A connection without a monitor, which always counts as reachable.
     #[must_use]
     pub fn unmonitored() -> Self {
@@ -85,8 +107,13 @@ impl Connection {
     }
 
     fn with(state: State) -> Self {
-        let published = watch::Sender::new(published(&state));
-        Self(Arc::new(Inner { started: Instant::now(), state: Mutex::new(state), published, suspected: Notify::new() }))
+        Self::over(state, Instant::now(), None)
+    }
+
+    fn over(state: State, started: Instant, base: Option<Self>) -> Self {
+        let published = watch::Sender::new(published(&state, base.as_ref()));
+        let (suspected, dependents) = (Notify::new(), Mutex::default());
+        Self(Arc::new(Inner { started, state: Mutex::new(state), published, suspected, base, dependents }))
     }
 
     /// Has the API server probed because a request failed with `cause`, which may be an outage.
@@ -117,7 +144,8 @@ impl Connection {
         self.0.state.lock().is_monitored()
     }
 
-    /// The state of the connection, for operators.
+    /// The state of the connection, for operators: its own, without the connection that it
+    /// [depends on](Self::dependent).
     #[must_use]
     pub fn status(&self) -> ConnectionStatus {
         let now = self.0.started.elapsed();
@@ -182,15 +210,42 @@ impl Connection {
     fn with_state<R>(&self, input: impl FnOnce(&mut State, Duration) -> R) -> R {
         let mut state = self.0.state.lock();
         let result = input(&mut state, self.0.started.elapsed());
-        let now = published(&state);
-        // Published under the lock, so that the last publication is the current state.
-        self.0.published.send_if_modified(|before| std::mem::replace(before, now) != now);
+        self.publish(&state);
+        drop(state);
+        self.0.dependents.lock().retain(|dependent| {
+            let dependent = dependent.upgrade().map(Connection);
+            if let Some(dependent) = &dependent {
+                dependent.publish(&dependent.0.state.lock());
+            }
+            dependent.is_some()
+        });
         result
+    }
+
+    /// Publishes the state. Called under its lock, so that the last publication is the current state.
+    fn publish(&self, state: &State) {
+        let now = published(state, self.0.base.as_ref());
+        self.0.published.send_if_modified(|before| std::mem::replace(before, now) != now);
     }
 }
 
-fn published(state: &State) -> Published {
-    Published { reachability: state.reachability(), outages: state.outages(), confirmed_at: state.confirmed_at() }
+fn published(state: &State, base: Option<&Connection>) -> Published {
+    let own =
+        Published { reachability: state.reachability(), outages: state.outages(), confirmed_at: state.confirmed_at() };
+    base.map_or(own, |base| own.with(*base.0.published.borrow()))
+}
+
+impl Published {
+    /// The state of a connection whose users need `base` as well.
+    fn with(self, base: Self) -> Self {
+        let suspected = [self, base].into_iter().filter(|one| one.reachability == Reachability::Suspected);
+        Self {
+            reachability: self.reachability.max(base.reachability),
+            outages: self.outages + base.outages,
+            // A verdict needs a probe of each that is suspected; `None` is the least.
+            confirmed_at: suspected.map(|one| one.confirmed_at).min().unwrap_or(self.confirmed_at),
+        }
+    }
 }
 
 /// A change of a connection.

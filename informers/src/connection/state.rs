@@ -9,11 +9,15 @@ use super::probe::Probed;
 /// The gap is drawn from [`PROBE_GAP` / 2, `PROBE_GAP`).
 pub const PROBE_GAP: Duration = Duration::from_secs(1);
 
+/// Longest time between the beginnings of two probes over fresh connections while the server is unreachable. The gap is
+/// drawn from half of it to all.
+const FRESH_GAP: Duration = Duration::from_secs(6);
+
 /// Time for which an API server may forbid probes because it starts.
 const FORBIDDEN_AT_START: Duration = Duration::from_secs(10);
 
 /// State of the connection to the API server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reachability {
     /// The API server serves, as far as is known.
     Reachable,
@@ -40,6 +44,8 @@ pub(super) struct State {
     last_suspicion: Duration,
     /// When the next probe may begin.
     next_probe: Duration,
+    /// When the next probe over fresh connections may begin, in an outage.
+    next_fresh: Duration,
     /// When the last successful probe began.
     confirmed_at: Option<Duration>,
     /// Since when probes are forbidden, if they are.
@@ -68,6 +74,7 @@ impl State {
             outages: 0,
             last_suspicion: Duration::ZERO,
             next_probe: Duration::ZERO,
+            next_fresh: Duration::ZERO,
             confirmed_at: None,
             forbidden_since: None,
             rng: fastrand::Rng::with_seed(seed),
@@ -101,6 +108,21 @@ impl State {
     /// Records that a probe begins.
     pub(super) fn probe_begins(&mut self, now: Duration) {
         self.next_probe = now + PROBE_GAP.mul_f64(0.5 + self.rng.f64() / 2.0);
+    }
+
+    /// Returns `true` if a probe over fresh connections follows one that failed: always before an outage begins, and every
+    /// few seconds during it.
+    pub(super) fn wants_fresh(&self, now: Duration) -> bool {
+        match self.phase {
+            Phase::Suspected(_) => true,
+            Phase::Unreachable(_) => now >= self.next_fresh,
+            Phase::Unmonitored | Phase::Reachable => false,
+        }
+    }
+
+    /// Records that a probe over fresh connections begins.
+    pub(super) fn fresh_begins(&mut self, now: Duration) {
+        self.next_fresh = now + FRESH_GAP.mul_f64(0.5 + self.rng.f64() / 2.0);
     }
 
     /// Records the result of the probe that began at `begun`.

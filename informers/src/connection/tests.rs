@@ -102,6 +102,54 @@ fn without_a_monitor_a_connection_counts_as_reachable() {
     assert_eq!((state.reachability(), state.probe_at()), (Reachability::Reachable, None));
 }
 
+#[test]
+fn fresh_connections_are_probed_before_an_outage_begins_and_every_three_to_six_seconds_of_it() {
+    let mut state = State::new(7);
+    assert!(!state.wants_fresh(millis(1000)), "nothing is suspected");
+    for at in [1000, 1500] {
+        state.suspect(&"refused", millis(at));
+        assert!(state.wants_fresh(millis(at)), "{at}");
+        state.fresh_begins(millis(at));
+        assert_eq!(probed(&mut state, millis(at), Probed::Serves), None);
+    }
+    let mut state = lost();
+    state.fresh_begins(millis(1000));
+    assert!(!state.wants_fresh(millis(3999)) && state.wants_fresh(millis(7000)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_depends_on_another_is_reachable_while_both_are() {
+    let lose = |connection: &Connection| {
+        connection.suspect(&"refused");
+        connection.with_state(|state, now| probed(state, now, fails("no")));
+    };
+    let restore = |connection: &Connection| {
+        connection.with_state(|state, now| probed(state, now, Probed::Serves));
+    };
+    let (base, _monitor) = Connection::new(7);
+    let (dependent, _other) = base.dependent(8);
+    lose(&dependent);
+    assert!(base.is_reachable() && base.outages() == 0, "nobody else sends over it");
+    assert!(!dependent.is_reachable());
+    restore(&dependent);
+    lose(&base);
+    assert!(!dependent.is_reachable() && dependent.outages() == 2);
+    assert_eq!(dependent.status().reachability, Reachability::Reachable, "its own state");
+    lose(&dependent);
+    restore(&base);
+    assert!(!dependent.is_reachable());
+    restore(&dependent);
+    assert!(dependent.is_serving() && dependent.outages() == 3);
+
+    base.suspect(&"refused");
+    tokio::time::advance(millis(1)).await;
+    let verdict = dependent.verdict();
+    tokio::pin!(verdict);
+    assert!(futures::poll!(&mut verdict).is_pending());
+    restore(&base);
+    assert!(verdict.await);
+}
+
 proptest! {
     #[test]
     fn probes_begin_half_a_gap_to_a_gap_apart_however_many_requests_fail(

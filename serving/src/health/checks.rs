@@ -31,21 +31,13 @@ pub(crate) fn caches_check(manager: &ManagerHandle) -> Check {
 /// Makes the check of the connection to the API server. It is for readiness only: a restart does not cure an outage.
 pub(crate) fn api_server_check(manager: &ManagerHandle) -> Check {
     let manager = manager.clone();
-    Check::new("api-server", move || match outage(&manager.connection()) {
-        Some(reason) => Err(reason),
+    Check::new("api-server", move || match manager.unusable_connection() {
         None => Ok(()),
-    })
-}
-
-/// Returns the reason why the API server cannot be reached, and since when. `None` if it can.
-fn outage(connection: &ConnectionStatus) -> Option<String> {
-    match connection.reachability {
-        Reachability::Reachable | Reachability::Suspected => None,
-        Reachability::Unreachable => {
-            let cause = connection.cause.as_deref().unwrap_or("without a reason");
-            Some(format!("the API server has been unreachable for {} s: {cause}", connection.for_time.as_secs()))
+        Some(unusable) => {
+            let (users, seconds, cause) = (unusable.users, unusable.for_time.as_secs(), unusable.cause);
+            Err(format!("the API server has been unreachable for {users} for {seconds} s: {cause}"))
         }
-    }
+    })
 }
 
 fn is_initialized(controller: &ControllerStatus) -> bool {
@@ -63,7 +55,7 @@ fn is_initialized(controller: &ControllerStatus) -> bool {
 ///
 /// In an outage nothing confirms any cache, which the check of the API server says.
 fn caches(informers: &[InformerStatus], connection: &ConnectionStatus) -> Result<(), String> {
-    let is_outage = outage(connection).is_some();
+    let is_outage = connection.reachability == Reachability::Unreachable;
     let problem = |informer: &InformerStatus| {
         let resource = &informer.resource;
         if !informer.synced {

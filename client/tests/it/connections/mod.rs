@@ -5,4 +5,5 @@
 mod proxies;
 mod rotation;
 mod server;
+mod sick_server;
 mod socks;

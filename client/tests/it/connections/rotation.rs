@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use http_body_util::BodyExt;
-use kcm_client::connect;
+use kcm_client::{ExecPluginMetrics, connect, connect_seeded};
 use kube::client::Body;
 use kube::config::ExecConfig;
 use serde_json::json;
@@ -96,6 +96,30 @@ async fn files_that_stay_as_they_are_renew_no_connection() {
     }
     assert_eq!(server.connections(), 2);
     assert!(open.frame().now_or_never().is_none(), "the watch is open");
+}
+
+#[tokio::test]
+async fn connections_are_replaced_at_an_age_that_the_seed_draws_and_watches_end_by_themselves() {
+    let mut ages = Vec::new();
+    for seed in [1, 2] {
+        let server = Server::start(&Authority::new()).await;
+        let client = connect_seeded(&server.config, &ExecPluginMetrics::default(), seed).unwrap();
+        who(&client).await;
+        let mut open = watch(&client).await;
+        assert_eq!(server.connections(), 2);
+        let begun = tokio::time::Instant::now();
+        while server.connections() == 2 {
+            assert!(begun.elapsed() < Duration::from_mins(64));
+            minutes_pass(&client).await;
+        }
+        let age = begun.elapsed();
+        assert!(age >= Duration::from_mins(30), "{age:?}");
+        assert!(open.frame().now_or_never().is_none(), "the watch is open");
+        drop(watch(&client).await);
+        assert_eq!(server.connections(), 4, "new watches go over another connection");
+        ages.push(age.as_secs() / 60);
+    }
+    assert_ne!(ages[0], ages[1]);
 }
 
 #[tokio::test]

@@ -30,6 +30,10 @@ impl Authority {
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
 
+    pub(crate) fn der(&self) -> Vec<u8> {
+        self.0.der().to_vec()
+    }
+
     pub(crate) fn pem(&self) -> String {
         self.0.pem()
     }
@@ -77,7 +81,7 @@ impl Server {
         let acceptor = authority.acceptor("h2");
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut config = kube::Config::new(format!("https://{}", listener.local_addr().unwrap()).parse().unwrap());
-        config.root_cert = Some(vec![authority.0.der().to_vec()]);
+        config.root_cert = Some(vec![authority.der()]);
         let connections = Arc::new(AtomicUsize::new(0));
         let accepted = Arc::clone(&connections);
         let mut tasks = JoinSet::new();

@@ -125,6 +125,22 @@ async fn after_an_outage_of_whatever_length_caches_are_live_within_two_seconds()
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_handle_names_the_connection_that_cannot_be_used_why_and_since_when() {
+    let world = world().await;
+    let handle = world.manager.handle.clone();
+    assert_eq!(handle.unusable_connection(), None);
+    world.sandbox.faults().stop_api_server();
+    tokio::time::sleep(seconds(20)).await;
+    let unusable = handle.unusable_connection().expect("all watches broke");
+    assert_eq!(unusable.users, "the manager");
+    assert!(!unusable.cause.is_empty());
+    assert!((seconds(18)..=seconds(20)).contains(&unusable.for_time), "{:?}", unusable.for_time);
+    world.sandbox.faults().end_outage();
+    tokio::time::sleep(seconds(3)).await;
+    assert_eq!(handle.unusable_connection(), None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_third_outage_in_five_minutes_is_over_as_soon_as_the_first() {
     let world = world().await;
     for count in 1..=3 {
