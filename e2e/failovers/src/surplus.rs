@@ -53,7 +53,7 @@ impl History {
     /// Records until it is dropped; returns only if a watch fails.
     pub(super) async fn record(&self) -> Result<()> {
         let set = |set: &ReplicaSet, _| {
-            let desired = set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
+            let desired = set.spec.replicas.unwrap_or(1);
             Some(What::Desired(set.uid()?, usize::try_from(desired).ok()?))
         };
         let pod = |pod: &Pod, is_deleted| {

@@ -184,7 +184,7 @@ mod tests {
         manager.sandbox.faults().stop_api_server();
         wait(600).await;
         let reason = check.run().expect_err("it is stopped");
-        assert!(reason.starts_with("the API server has been unreachable for 600 s: "), "{reason}");
+        assert!(reason.starts_with("the API server has been unreachable for the manager for 600 s: "), "{reason}");
         assert!(reason.ends_with("connection lost"), "{reason}");
         assert_eq!(caches.run(), Ok(()), "one reason is enough");
         assert!(live(&manager.handle, &[]).iter().all(|check| check.run().is_ok()), "a restart does not cure it");
