@@ -29,5 +29,6 @@ mod session;
 mod standby;
 mod supervision;
 mod support;
+mod takeover;
 mod workers;
 mod writes;
