@@ -114,7 +114,10 @@ impl Keeper {
                 if !self.may_compete() {
                     return sent + self.options.timing.retry_period;
                 }
-                self.predecessor = self.object.as_ref().map(LeaseObject::predecessor).unwrap_or_default();
+                self.predecessor = match (&request, &self.object) {
+                    (Request::Update(_), Some(object)) => object.predecessor(),
+                    (Request::Get | Request::Create(_) | Request::Update(_), _) => Predecessor::Unknown,
+                };
             }
             self.may_have_written |= !is_read;
             let answer = tokio::select! {
