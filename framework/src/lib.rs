@@ -36,7 +36,7 @@
 //!   fewer workers, stop and start again while informers stay, and writes are held back; it shows the state of each
 //!   controller and loop.
 //! - **Order.** Informers start after every `InitFunc` has run; no loop takes a key before the caches that it reads
-//!   have synced; the loops are the first to stop.
+//!   have synced, and after a change of the leader show all writes of the last leader; the loops are the first to stop.
 //! - **Only what is read is decoded.** A part of a view is decoded if an enabled controller
 //!   [needs](ControllerDescriptor::needs) it. It is read through [`ControllerContext::part`] only, which fails at start
 //!   if the need is not declared.
@@ -103,4 +103,4 @@ pub use reconcile::{
 };
 pub use scale_client::{ScaleClient, ScaleError};
 pub use supervise::{ControllerState, ControllerStatus, GRACE, INIT_PATIENCE, LoopState, LoopStatus};
-pub use takeover::{CacheVersions, Predecessor};
+pub use takeover::{CacheVersions, Handover, Predecessor};

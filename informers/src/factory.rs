@@ -268,11 +268,12 @@ impl Factory {
         join_all(proofs).await.into_iter().flatten().collect()
     }
 
-    /// Returns `true` if the caches of all resources that are served have synced.
+    /// The caches of resources that are served that have not synced.
     #[must_use]
-    pub fn have_synced(&self) -> bool {
+    pub fn unsynced(&self) -> Vec<Arc<dyn Cache>> {
         let state = self.inner.state.lock();
-        state.informers.iter().all(|entry| entry.cache.has_synced() || !entry.shared.availability().is_discovered())
+        let is_awaited = |entry: &&Entry| !entry.cache.has_synced() && entry.shared.availability().is_discovered();
+        state.informers.iter().filter(is_awaited).map(|entry| Arc::clone(&entry.cache)).collect()
     }
 
     /// The cache of each informer, in the order of creation.

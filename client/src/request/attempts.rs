@@ -33,6 +33,8 @@ pub struct Attempts {
     was_lost: bool,
     open_until: Option<Instant>,
     recording: Recording,
+    /// Whether the effect of the request is recorded.
+    is_recorded: bool,
 }
 
 /// How a write is recorded.
@@ -71,6 +73,7 @@ impl Attempts {
             was_lost: false,
             open_until: None,
             recording: Recording::Off,
+            is_recorded: false,
         }
     }
 
@@ -82,7 +85,8 @@ impl Attempts {
     }
 
     /// Records that the write took effect under that version; if the version is unset, as `otherwise`.
-    pub(crate) fn landed(&self, version: &ResourceVersion, otherwise: Unversioned) {
+    pub(crate) fn landed(&mut self, version: &ResourceVersion, otherwise: Unversioned) {
+        self.is_recorded = true;
         match &self.recording {
             Recording::Sent(write) => write.landed(version, otherwise),
             Recording::Off | Recording::In(..) => {}
@@ -123,8 +127,9 @@ impl Attempts {
     }
 
     /// Records that the outcome of all attempts is known from elsewhere.
-    pub const fn settle(&mut self) {
+    pub fn settle(&mut self) {
         self.open_until = None;
+        self.landed(&ResourceVersion::default(), Unversioned::Other);
     }
 
     /// An attempt is sent, which can take effect until `deadline`; returns whether it is a repetition.
@@ -184,7 +189,14 @@ impl Attempts {
 impl Drop for Attempts {
     fn drop(&mut self) {
         if let Recording::Sent(write) = std::mem::replace(&mut self.recording, Recording::Off) {
-            write.ended(self.outcome(), self.in_progress.unwrap_or_else(Instant::now));
+            let outcome = match self.outcome() {
+                // Nothing happens twice, but nobody knows under which version it happened.
+                WriteOutcome::Known if self.may_have_landed && !self.is_recorded => {
+                    WriteOutcome::Unknown { deadline: self.until }
+                }
+                outcome @ (WriteOutcome::Known | WriteOutcome::Unknown { .. }) => outcome,
+            };
+            write.ended(outcome, self.in_progress.unwrap_or_else(Instant::now));
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kcm_framework::client::ExecPluginMetrics;
-use kcm_framework::{Manager, ManagerError, ManagerHandle, Stage, Stop};
+use kcm_framework::{Handover, Manager, ManagerError, ManagerHandle, Stage, Stop};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -175,7 +175,7 @@ impl Leader {
             let running = pin!(manager.run(stop.clone()));
             self.follow(running, &mut thread, stop).await
         } else {
-            self.give_up(&mut thread, self.give_up_until(), &stop.abort).await;
+            self.give_up(&mut thread, &self.handle.handover(), self.give_up_until(), &stop.abort).await;
             Ok(())
         }
     }
@@ -195,7 +195,7 @@ impl Leader {
     ) -> Result<(), Ended> {
         let lost = tokio::select! {
             ended = &mut running => {
-                self.give_up(thread, self.give_up_until(), &stop.abort).await;
+                self.give_up(thread, &self.handle.handover(), self.give_up_until(), &stop.abort).await;
                 return Ok(ended?);
             }
             () = thread.ended() => Some(Ended::LeaseLost),
@@ -204,27 +204,35 @@ impl Leader {
         };
         if let Some(lost) = lost {
             tracing::error!("Leader election lost");
+            let handover = self.handle.handover();
             stop.abort.cancel();
             drop(running.await);
             // Another may act by now: an outcome that is unknown is not waited for.
-            self.give_up(thread, Instant::now() + RELEASE, &CancellationToken::new()).await;
+            self.give_up(thread, &handover, Instant::now() + RELEASE, &CancellationToken::new()).await;
             return Err(lost);
         }
         // The loops stop first. A successor need not wait for the rest, such as events that are still being sent.
         let handle = self.handle.clone();
-        let (grace, handover, until) = (self.policy.grace, self.handover.clone(), self.give_up_until());
+        let (grace, fences, until) = (self.policy.grace, self.handover.clone(), self.give_up_until());
+        let handover = handle.handover();
         let released = async {
-            drain(&handle, grace, handover.as_ref()).await;
-            self.give_up(thread, until, &stop.abort).await;
+            drain(&handle, grace, fences.as_ref()).await;
+            self.give_up(thread, &handover, until, &stop.abort).await;
         };
         let (ended, ()) = tokio::join!(running, released);
         Ok(ended?)
     }
 
     /// Gives all leases up by that time, or not at all if `abort` comes before. Called when no loop runs any more.
-    async fn give_up(&mut self, thread: &mut LeaseThread, until: Instant, abort: &CancellationToken) {
+    async fn give_up(
+        &mut self,
+        thread: &mut LeaseThread,
+        handover: &Handover,
+        until: Instant,
+        abort: &CancellationToken,
+    ) {
         let giving_up = async {
-            let how = handover(&self.handle, until.checked_sub(RELEASE).unwrap_or(until)).await;
+            let how = settle(handover, until.checked_sub(RELEASE).unwrap_or(until)).await;
             if let Some(migration) = &mut self.migration {
                 migration.give_up(how.clone()).await;
             }
@@ -267,7 +275,7 @@ impl Leader {
                 tracing::warn!("Leader election lost; stopping the controllers and competing again");
                 self.handle.stop_loops(self.policy.grace).await;
                 if let Some(migration) = &mut self.migration {
-                    let how = handover(&self.handle, Instant::now()).await;
+                    let how = settle(&self.handle.handover(), Instant::now()).await;
                     migration.give_up(how).await;
                 }
             }
@@ -299,9 +307,9 @@ const HANDOVER: Duration = Duration::from_millis(250);
 const RELEASE: Duration = Duration::from_secs(1);
 
 /// Waits until then for the outcome of each write, and returns how a lease is given up after that.
-async fn handover(handle: &ManagerHandle, until: Instant) -> GiveUp {
-    if timeout_at(until, handle.writes_settled()).await.is_ok() {
-        return GiveUp::Release(handle.cache_versions());
+async fn settle(handover: &Handover, until: Instant) -> GiveUp {
+    if timeout_at(until, handover.settled()).await.is_ok() {
+        return GiveUp::Release(handover.cache_versions());
     }
     tracing::warn!("A write may still take effect, so that the lease is not released; it expires");
     GiveUp::Expire

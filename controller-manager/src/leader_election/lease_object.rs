@@ -183,7 +183,7 @@ mod tests {
         });
         let of = |json: &Value| LeaseObject::decode(&json.to_string()).unwrap();
         let versions: CacheVersions = serde_json::from_value(json!({ "pods": "7" })).unwrap();
-        let record = LeaseRecord { holder: String::new(), ..of(&held).lease().record };
+        let record = LeaseRecord { holder: String::new(), ..Arc::new(of(&held)).lease().record };
         let released = of(&held).released(&record, versions.clone());
         assert_eq!(of(&released).predecessor(), Predecessor::Released(Arc::new(versions)));
         assert_eq!(of(&held).predecessor(), Predecessor::Unknown);

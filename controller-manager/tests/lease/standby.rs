@@ -120,7 +120,11 @@ async fn a_process_that_steps_down_keeps_its_caches() {
     let folder = Folder::new();
     let mut manager = start(&server, &folder, &["--exit-on-lost-lease=false", "--controllers=replicaset"]);
     manager.says("\"Started controller\"").await;
-    let lists = || ["/api/v1/pods", "/apis/apps/v1/replicasets"].map(|path| gets_of(&server, path));
+    let lists_of = |path: &str| {
+        let requests = server.sandbox.requests();
+        requests.iter().filter(|it| it.path == path && it.query.contains("sendInitialEvents")).count()
+    };
+    let lists = || ["/api/v1/pods", "/apis/apps/v1/replicasets"].map(lists_of);
     until("its caches are filled", || lists() == [1, 1]).await;
     give_away(&server.sandbox, &main_lease(), 1);
     manager.says("Leader election lost; stopping the controllers and competing again").await;

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use futures::future::join_all;
 use kcm_api::ObjectKey;
 use kcm_client::{ClientBuilder, Fence, WriteRecord};
 use kcm_config::Effective;
@@ -19,10 +20,10 @@ use crate::live_settings::LiveSettings;
 use crate::metrics::Metrics;
 use crate::panics::{PanicLog, TaskPanics};
 use crate::supervise::{ControllerStatus, Controls, LoopState, Record};
-use crate::takeover::{CacheVersions, Predecessor};
+use crate::takeover::{Handover, Predecessor};
 
-/// Period between two checks whether the caches have synced.
-const SYNC_PERIOD: Duration = Duration::from_millis(100);
+/// Period between two looks at the caches that have not synced.
+const SYNC_PERIOD: Duration = Duration::from_secs(1);
 
 /// The handle of a manager: reads the state of its controllers, and changes the manager while it runs.
 ///
@@ -277,25 +278,23 @@ impl ManagerHandle {
         self.inner.controls.start_loops_after(includes, predecessor);
     }
 
-    /// The versions that the caches of a successor must reach. Call it when no write is under way: after
-    /// [`stop_loops`](Self::stop_loops) and [`writes_settled`](Self::writes_settled).
+    /// What a successor must know about this manager. Take it while the manager runs: it outlives the manager.
     #[must_use]
-    pub fn cache_versions(&self) -> CacheVersions {
+    pub fn handover(&self) -> Handover {
         let caches = self.running().map(|running| running.informers.all_caches()).unwrap_or_default();
-        let takeovers = self.inner.controls.takeovers().borrow().clone();
-        CacheVersions::collect(&caches, &self.inner.writes, &takeovers)
-    }
-
-    /// Waits until the outcome of each write of the manager is known, or the write can no longer take effect.
-    pub async fn writes_settled(&self) {
-        self.inner.writes.settled().await;
+        Handover::new(caches, self.inner.writes.clone(), self.inner.controls.takeovers())
     }
 
     /// Waits until the caches of all controllers have synced. Kinds that the API server does not serve are not waited for.
     pub async fn caches_synced(&self) {
         self.reaches(Stage::Informers).await;
-        while !self.running().is_some_and(|running| running.informers.have_synced()) {
-            tokio::time::sleep(SYNC_PERIOD).await;
+        loop {
+            let unsynced = self.running().map(|running| running.informers.unsynced()).unwrap_or_default();
+            if unsynced.is_empty() {
+                return;
+            }
+            // A resource may disappear meanwhile.
+            drop(tokio::time::timeout(SYNC_PERIOD, join_all(unsynced.iter().map(|cache| cache.wait_synced()))).await);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Takeovers: the loops of a manager begin only on caches that show everything its predecessor wrote.
 //!
 //! ```text
-//! predecessor: cache_versions() ──▶ lease ──▶ successor: start_loops_after(Predecessor)
+//! predecessor: Handover ──versions──▶ lease ──▶ successor: start_loops_after(Predecessor)
 //!                                                     │
 //!                       proofs of all caches ◀────────┤
 //!                              │ current              │ wait for the caches that they read
@@ -18,6 +18,7 @@
 
 mod cache_versions;
 mod driver;
+mod handover;
 
 use std::sync::Arc;
 
@@ -27,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use cache_versions::CacheVersions;
 pub(crate) use driver::prove_takeovers;
+pub use handover::Handover;
 
 /// The manager that acted before this manager.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,4 +1,5 @@
 //! The tests of the crate from outside, in one program.
 
 mod contract;
+mod currency;
 mod sandbox;

@@ -84,7 +84,7 @@ fn write(sandbox: &Sandbox, rng: &mut fastrand::Rng) {
 }
 
 /// A server that does not know `sendInitialEvents` refuses the parameter that comes with it.
-fn client_of_an_older_server(sandbox: &Sandbox) -> Client {
+pub(crate) fn client_of_an_older_server(sandbox: &Sandbox) -> Client {
     let service = sandbox.service().map_request(|mut request: Request<Body>| {
         let uri = request.uri().to_string().replace("sendInitialEvents=true&", "");
         *request.uri_mut() = uri.parse().expect("a request without one of its parameters must be valid");

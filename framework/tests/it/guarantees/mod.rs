@@ -30,6 +30,7 @@ mod stalls;
 mod standby;
 mod supervision;
 mod support;
+mod takeover;
 mod visible;
 mod workers;
 mod writes;

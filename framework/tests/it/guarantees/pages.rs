@@ -1,13 +1,14 @@
 //! Tests are named after the guarantees on the pages of the crate.
 
 /// Pages whose guarantees are sentences in italics.
-const PAGES: [(&str, &str); 3] = [
+const PAGES: [(&str, &str); 4] = [
     ("the page of loops", include_str!("../../../src/loop_builder/mod.rs")),
     ("the page of supervision", include_str!("../../../src/supervise/mod.rs")),
+    ("the page of takeovers", include_str!("../../../src/takeover/mod.rs")),
     ("the page of discovery", include_str!("../../../src/discovery/mod.rs")),
 ];
 
-const TESTS: [&str; 11] = [
+const TESTS: [&str; 12] = [
     include_str!("control_loop.rs"),
     include_str!("declared_writes.rs"),
     include_str!("initialization.rs"),
@@ -18,6 +19,7 @@ const TESTS: [&str; 11] = [
     include_str!("selection.rs"),
     include_str!("standby.rs"),
     include_str!("supervision.rs"),
+    include_str!("takeover.rs"),
     include_str!("../discovery.rs"),
 ];
 

@@ -20,7 +20,7 @@ use crate::service::shared::{Shared, State};
 /// `defaultBookmarkFrequency` of the cacher
 const BOOKMARK_PERIOD: Duration = Duration::from_mins(1);
 
-/// How long before the end of a watch its last bookmark is sent.
+/// Time between the last bookmark of a watch and its end.
 ///
 /// # Upstream
 /// `nextBookmarkTime` of `cache_watcher.go`
