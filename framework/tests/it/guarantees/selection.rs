@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use kcm_api::views::PodVolumes;
 use kcm_api::{Need, ObjectKey, PartialObjectMeta};
+use kcm_config::gates::POD_DELETION_COST;
 use kcm_config::{Effective, Loaded, Section, Setting, Sources, Table, generic};
 use kcm_framework::{
     ControllerContext, ControllerDescriptor, ControllerState, GRACE, Loops, Reconcile, ReconcileError, Registry,
@@ -307,4 +308,30 @@ async fn a_controller_that_a_reload_adds_is_not_started_if_it_reads_a_changed_se
     assert_eq!(world.read(), ["b: 1 and 3"], "the other setting is as at the start again");
     let needs_restart = world.manager.handle.needs_restart("limit-of-a", &limits(&["--limit-of-a=2"]));
     assert!(needs_restart, "both controllers have the value of the start");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_that_a_reload_adds_is_not_started_if_it_depends_on_a_changed_feature_gate() {
+    const REQUIRES: ControllerDescriptor = B.required_gates(&[POD_DELETION_COST]);
+    let manager = Setup::on(&sandbox())
+        .controller(A, |context| {
+            let is_on = context.gate(&POD_DELETION_COST);
+            std::future::ready(if is_on { Ok(Loops::new()) } else { Err("the gate is off".into()) })
+        })
+        .controller(REQUIRES, |_| std::future::ready(Ok(Loops::new())))
+        .select(&["-a-controller", "-b-controller"])
+        .start();
+    settle().await;
+    let registry = Registry::of([A, REQUIRES]).unwrap();
+    let select = |items: [&str; 2]| {
+        manager.handle.select(Selection::parse(items, &registry, &[]).unwrap());
+    };
+    manager.handle.reload(limits(&["--feature-gates=PodDeletionCost=false"]));
+    select(["a-controller", "b-controller"]);
+    tokio::time::sleep(seconds(60)).await;
+    let reason = "it reads the feature gate PodDeletionCost, changed since the start: restart the manager to enable it";
+    let states = || ["a-controller", "b-controller"].map(|name| manager.state(name));
+    assert_eq!(states(), [(); 2].map(|()| ControllerState::Disabled(reason.to_owned())));
+    manager.handle.reload(limits(&[]));
+    until("both run", || states() == [ControllerState::Running, ControllerState::Running]).await;
 }
