@@ -96,20 +96,33 @@ impl Port {
         drop(self.client.send(request.expect("it is a request")).await);
     }
 
-    /// Waits until the program is traced.
-    async fn started_helper(&self) {
+    /// Waits until the program is traced. Returns the process that traces it.
+    async fn started_helper(&self) -> u32 {
         let id = self.process.id();
         let traced = async {
             loop {
                 let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
-                if status.lines().any(|line| line.starts_with("TracerPid:") && !line.ends_with("\t0")) {
-                    return;
+                let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:\t")?.parse().ok());
+                if let Some(tracer) = tracer.filter(|tracer| *tracer != 0) {
+                    return tracer;
                 }
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(std::time::Duration::from_mins(1), traced).await.expect("it must be traced");
+        tokio::time::timeout(std::time::Duration::from_mins(1), traced).await.expect("it must be traced")
     }
+}
+
+/// Both are in one control group, whose memory may run out.
+#[tokio::test]
+async fn the_kernel_ends_the_profiler_before_the_manager() {
+    let folder = Folder::new();
+    let port = Port::start(&folder, &[]).await;
+    let (_profile, adjusted) = tokio::join!(port.get("/debug/pprof/profile?seconds=1"), async {
+        let helper = port.started_helper().await;
+        std::fs::read_to_string(format!("/proc/{helper}/oom_score_adj")).expect("it traces the program")
+    });
+    assert_eq!(adjusted.trim(), "1000");
 }
 
 #[tokio::test]

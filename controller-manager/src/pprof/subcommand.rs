@@ -43,7 +43,14 @@ impl Kind {
     }
 }
 
+/// Makes the kernel end this process before its parent if memory runs out.
+fn prefer_to_be_ended() {
+    // Elsewhere than on Linux there is no such file.
+    drop(std::fs::write("/proc/self/oom_score_adj", "1000"));
+}
+
 fn run(Invocation { settings, manager: _ }: Invocation) -> Result<Action, Vec<String>> {
+    prefer_to_be_ended();
     let Some(kind) = Kind::parse(settings.operands()) else {
         return Err(vec![
             "pprof-helper: the manager starts it; get /debug/pprof/profile of its port instead".to_owned(),

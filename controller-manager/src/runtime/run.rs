@@ -9,6 +9,7 @@ use kcm_serving::{Bound, Check, Serving, ServingError, ServingState};
 use serde_json::json;
 use tokio::task::JoinSet;
 
+use super::client_certificate::ClientCertificate;
 use super::heartbeat::{Heartbeat, MainThreadLimits};
 use super::process_metrics;
 use super::profiler::profiler;
@@ -79,6 +80,11 @@ pub(crate) async fn run(
     let (beats, limit) = (heartbeat.clone(), limits.unhealthy_after);
     let thread_check = Check::new(Heartbeat::CHECK, move || beats.check(limit));
     let watchdog = Watchdog::new(heartbeat, limits.exits_after, || Exit::LeaseLost.now());
+    let certificate = ClientCertificate::of(&cluster.auth_info, Arc::new(SystemClock));
+    if let Some(certificate) = &certificate {
+        certificate.register(manager.metrics());
+    }
+    let certificate = certificate.map(|certificate| Check::new(ClientCertificate::NAME, move || certificate.check()));
     let candidate = candidate(election, manager.metrics(), watchdog)?;
     let leases = candidate.as_ref().map(Candidate::health);
     let leader_check = leases.clone().map(|health| Check::new(LeaderHealth::NAME, move || health.check()));
@@ -93,6 +99,7 @@ pub(crate) async fn run(
         ready: [controllers_check(manager.handle()), Check::new("configuration", move || readiness.check())]
             .into_iter()
             .chain(tokens)
+            .chain(certificate)
             .collect(),
         leases: Box::new(move || leases.as_ref().map_or_else(|| json!([]), |leases| json!(leases.leases()))),
         profiler: profiler(&source.start),
@@ -105,18 +112,34 @@ pub(crate) async fn run(
         Some(bound) => Some(bound.serve(state, fastrand::u64(..)).await.map_err(|error| refused(&error))?),
         None => None,
     };
+    let mut running = Box::pin(run_elected(manager, cluster, candidate, stop.clone()));
     let ended = tokio::select! {
-        ended = run_elected(manager, cluster, candidate, stop) => ended,
+        ended = &mut running => Ok(ended),
         failed = reloader.run() => match failed {
             Ok(never) => match never {},
             Err(error) => Err(refused(&error)),
         },
         error = failed(&mut serving) => Err(not_served(&error)),
     };
+    let ended = match ended {
+        Ok(ended) => ended,
+        Err(failure) => Err(drain(running, failure, &stop).await),
+    };
     if let Some(serving) = serving {
         serving.stop().await;
     }
     ended
+}
+
+/// Stops the manager as a signal does, because something else has failed: its writes end and its lease is released. Returns
+/// all reasons.
+async fn drain(running: impl Future<Output = Result<(), Failure>>, mut failure: Failure, stop: &Stop) -> Failure {
+    tracing::error!(reason = failure.reasons.join("; "), "Stopping the controllers, because another part has failed");
+    stop.drain.cancel();
+    if let Err(other) = running.await {
+        failure.reasons.extend(other.reasons);
+    }
+    failure
 }
 
 /// Waits until the HTTPS port cannot be served any more; for ever without one.
@@ -177,4 +200,31 @@ async fn run_elected(
 
 fn failure(exit: Exit, error: &dyn std::error::Error) -> Failure {
     Failure { exit, reasons: vec![error_chain(error)] }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failure_of_the_port_waits_until_the_manager_has_stopped() {
+        let stop = Stop::default();
+        let asked = stop.drain.clone();
+        let begun = tokio::time::Instant::now();
+        let running = async move {
+            asked.cancelled().await;
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            Err(Failure { exit: Exit::LeaseLost, reasons: vec!["lost".to_owned()] })
+        };
+        let failure = Failure { exit: Exit::ApiServer, reasons: vec!["not served".to_owned()] };
+        let failure = drain(running, failure, &stop).await;
+        assert_eq!(begun.elapsed(), Duration::from_secs(5));
+        assert_eq!(
+            (failure.exit, &failure.reasons[..]),
+            (Exit::ApiServer, &["not served".to_owned(), "lost".to_owned()][..])
+        );
+        assert!(!stop.abort.is_cancelled());
+    }
 }

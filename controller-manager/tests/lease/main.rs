@@ -111,6 +111,28 @@ async fn a_process_that_may_not_exit_steps_down_and_leads_again() {
     );
 }
 
+/// The settings of authentication are read after the port is served, so that the process may lead by then.
+#[tokio::test]
+async fn a_port_that_fails_while_leading_releases_the_lease() {
+    const SETTINGS: &str = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
+    const FORBIDDEN: &str =
+        r#"{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"no","code":403}"#;
+    let server = Server::start_with(Sandbox::default(), |path| (path == SETTINGS).then_some((403, FORBIDDEN))).await;
+    server.hold(SETTINGS);
+    let folder = Folder::new();
+    let kubeconfig = folder.kubeconfig(&format!("{{server: {:?}}}", server.address));
+    let authentication = kubeconfig.replacen("--kubeconfig", "--authentication-kubeconfig", 1);
+    let port = std::net::TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
+    let port = format!("--secure-port={}", port.expect("a port is free").port());
+    let mut manager = start(&server, &folder, &["--bind-address=127.0.0.1", &port, &authentication]);
+    manager.says("\"Started controller\"").await;
+    manager.expect_error("Stopping the controllers");
+    server.release();
+    let ended = manager.ended().await;
+    assert_eq!(ended.code, Some(2), "{:?}", ended.errors());
+    assert_eq!(spec(&server.sandbox, &main_lease())["holderIdentity"], "", "it is released");
+}
+
 /// Events are sent for some seconds more.
 #[tokio::test]
 async fn the_lease_is_released_as_soon_as_the_loops_have_stopped() {

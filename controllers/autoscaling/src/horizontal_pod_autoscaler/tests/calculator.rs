@@ -1,7 +1,7 @@
 //! The calculator: a row for each behavior of upstream's `replica_calculator_test.go`.
 
-use kcm_framework::api::views::PodPhase;
-use kcm_framework::api::{ResourceList, ResourceQuantity};
+use kcm_framework::api::views::{PodPhase, PodRequests};
+use kcm_framework::api::{ResourceList, ResourceQuantity, Shared};
 
 use super::fixtures::{TestPod, now, pod, pods, rules, samples, seconds, with_containers};
 use crate::horizontal_pod_autoscaler::calculator::{
@@ -498,7 +498,8 @@ fn list(quantities: &[(&str, &str)]) -> ResourceList {
 fn requests_are_those_of_the_containers_of_the_pod_or_of_one_container() {
     let plain = with_containers("pod-0", vec![("a", list(&[("cpu", "1")])), ("b", list(&[("cpu", "500m")]))]);
     let mut as_a_whole = plain.clone();
-    as_a_whole.part.requests.pod_level = Some(list(&[("cpu", "3")]));
+    let pod_level = Some(list(&[("cpu", "3")]));
+    as_a_whole.part.requests = Shared::new(PodRequests { pod_level, ..PodRequests::clone(&plain.part.requests) });
     let incomplete = with_containers("pod-0", vec![("a", list(&[("cpu", "1")])), ("b", list(&[]))]);
     let cpu = |container, pod_level| Measured { resource: "cpu", container, pod_level };
     let missing = |container: &str| CalculationError::NoRequest {
