@@ -131,7 +131,7 @@ fn growth(criterion: &mut Criterion) {
         };
         let apply_and_select = |pod: Arc<Pod>| {
             let owner = owner(&pod).expect("the pod must have an owner");
-            (full.put(pod), by_owner.get(&owner))
+            (full.put(pod).expect("no index function panics"), by_owner.get(&owner))
         };
 
         let mut lines = Lines::default();

@@ -109,6 +109,7 @@
 //! Cost
 //!
 //! - **An idle key without failures takes no memory.**
+//! - **A snapshot counts all keys and lists the first hundred.** Its cost does not grow with the keys that it lists.
 //! - **Metrics count what upstream counts.** See [`Metrics`].
 //!
 //! Adding, taking and finishing a key are O(1) amortised, delays O(log n) of the delayed keys. All state is in memory
