@@ -91,6 +91,7 @@ impl MetadataInformer {
     }
 
     /// Waits until [`handler_has_synced`](Self::handler_has_synced); for ever, if the informer is stopped before.
+    #[must_use]
     pub fn wait_handler_synced(&self, registration: HandlerRegistration) -> BoxFuture<'static, ()> {
         Arc::clone(&self.source).wait_handler_synced(registration)
     }

@@ -124,7 +124,7 @@ impl<V: View> ViewStore<V> {
             return self.held.push(Held::Object { deleted, decoded });
         }
         match (deleted, decoded) {
-            (false, Ok(object)) => self.shared.put(Arc::new(object)),
+            (false, Ok(object)) => self.shared.put(&Arc::new(object)),
             (true, Ok(object)) => self.shared.remove(Arc::new(object)),
             (false, Err(undecodable)) => self.shared.put_undecodable(undecodable),
             (true, Err(undecodable)) => self.shared.remove_undecodable(undecodable),

@@ -115,15 +115,15 @@ impl<V: View> SharedInformer<V> {
     ///
     /// An object for which the function of an index panics would be missing from the index, so that its owner would create
     /// it again: it counts as undecodable.
-    pub(crate) fn put(&self, object: Arc<V>) {
+    pub(crate) fn put(&self, object: &Arc<V>) {
         let version = object.meta().resource_version.clone();
         self.state.currency.saw(&version);
         let mut ended = Vec::new();
         let mut refused = None;
-        let change_cache = || match self.store.put(Arc::clone(&object)) {
+        let change_cache = || match self.store.put(Arc::clone(object)) {
             Ok(put) => {
                 self.undecodable.forget(&object.meta().key);
-                put.into_changes(Arc::clone(&object)).collect()
+                put.into_changes(Arc::clone(object)).collect()
             }
             Err(panicked) => {
                 refused = Some(panicked);
@@ -133,7 +133,7 @@ impl<V: View> SharedInformer<V> {
         self.notify(Origin::Live, change_cache, &mut ended);
         match refused {
             None => self.progress(Some(version), &ended),
-            Some(panicked) => self.put_undecodable(unindexed(&object, &panicked)),
+            Some(panicked) => self.put_undecodable(unindexed(object, &panicked)),
         }
     }
 

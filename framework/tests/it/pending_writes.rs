@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
 use kcm_api::{ObjectKey, ResourceVersion, Uid};
@@ -302,8 +303,14 @@ thread_local! {
 }
 
 /// A key that counts how often keys are compared.
-#[derive(Debug, Clone, Hash)]
+#[derive(Debug, Clone)]
 struct Counted(usize);
+
+impl Hash for Counted {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
 
 impl Ord for Counted {
     fn cmp(&self, other: &Self) -> Ordering {
