@@ -3,7 +3,9 @@
 //! # Guarantees
 //! - A token is requested when it is first needed, and again when a fifth of its life is left, or at once when the API
 //!   server refuses it with 401; the refused request is sent once more with the new token.
-//! - A token that cannot be renewed is used until it expires, and renewed every ten seconds meanwhile.
+//! - No request waits for the renewal of a valid token, of which an account has one at a time. A renewal that fails is
+//!   logged and tried again, after ten seconds and later after a minute, while the token is used until it expires.
+//! - Without a valid token, a request waits ten seconds at most. The request for the token goes on.
 //! - If there is no token, requests of the account fail with the reason, which the readiness check
 //!   `service-account-tokens` shows too. A token is requested again by the next request, and after more failures once a
 //!   minute at least, so that it is found if it is granted later.
@@ -17,6 +19,8 @@
 
 mod accounts;
 mod token;
+mod token_requests;
+mod token_source;
 
 #[cfg(test)]
 mod tests;

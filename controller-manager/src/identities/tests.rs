@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,11 +15,17 @@ use kube::client::Body;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
+use tracing::field::Field;
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::Registry;
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
 use super::{ServiceAccounts, TokenHealth};
 
 const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
 const ACCOUNT: &str = "replicaset-controller";
+/// Longer than a request waits for its response.
+const NEVER: Duration = Duration::from_hours(24);
 
 #[derive(Default)]
 struct Server {
@@ -31,6 +38,11 @@ struct Server {
     refuses_tokens: bool,
     /// The API server has accounts and no tokens.
     has_no_tokens: bool,
+    /// Time after which a token request gets its response.
+    delay: Duration,
+    /// Token requests without a response so far, and the largest number of them at any time.
+    open: usize,
+    most_open: usize,
     /// All requests for tokens.
     asked: usize,
     /// Authorization and User-Agent of each request for pods.
@@ -68,9 +80,13 @@ impl Server {
                 return missing;
             }
             self.tokens_requested += 1;
-            self.valid = format!("token-{}", self.tokens_requested);
+            let token = format!("token-{}", self.tokens_requested);
             let expires = clock.now() + Duration::from_hours(1);
-            let status = json!({ "token": self.valid, "expirationTimestamp": expires.to_string() });
+            let status = json!({ "token": token, "expirationTimestamp": expires.to_string() });
+            // A token that never arrives replaces no other.
+            if self.delay < NEVER {
+                self.valid = token;
+            }
             let body = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}, "status": status });
             return (StatusCode::CREATED, body);
         }
@@ -88,6 +104,24 @@ impl Server {
     }
 }
 
+/// A token request that waits for its response.
+struct Open(Arc<Mutex<Server>>);
+
+impl Open {
+    fn new(server: &Arc<Mutex<Server>>) -> Self {
+        let mut counts = server.lock();
+        counts.open += 1;
+        counts.most_open = counts.most_open.max(counts.open);
+        Self(Arc::clone(server))
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.lock().open -= 1;
+    }
+}
+
 fn client(server: &Arc<Mutex<Server>>, clock: &SimulatedClock, credentials: Option<&'static str>) -> kube::Client {
     let (server, clock) = (Arc::clone(server), *clock);
     let service = tower::service_fn(move |mut request: Request<Body>| {
@@ -95,7 +129,11 @@ fn client(server: &Arc<Mutex<Server>>, clock: &SimulatedClock, credentials: Opti
             request.headers_mut().insert(AUTHORIZATION, http::HeaderValue::from_static(credentials));
         }
         let (status, body) = server.lock().answer(&request, &clock);
+        let open = request.uri().path().ends_with("/token").then(|| (Open::new(&server), server.lock().delay));
         async move {
+            if let Some((_open, delay)) = open {
+                sleep(delay).await;
+            }
             let response = Response::builder().status(status).body(Body::from(body.to_string().into_bytes()));
             Ok::<_, Infallible>(response.expect("the response is valid"))
         }
@@ -171,7 +209,87 @@ async fn a_token_is_renewed_before_it_expires() {
     assert_eq!(server.lock().tokens_requested, 1);
     sleep(Duration::from_mins(2)).await;
     read(&clients, ACCOUNT).await.expect("it has a token");
+    sleep(Duration::from_millis(1)).await;
+    read(&clients, ACCOUNT).await.expect("it has a token");
+    let server = server.lock();
+    let used: Vec<&str> = server.requests.iter().map(|(authorization, _)| authorization.as_str()).collect();
+    assert_eq!((server.tokens_requested, used[2..].to_vec()), (2, vec!["Bearer token-1", "Bearer token-2"]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_renewal_that_hangs_delays_no_request_while_the_token_is_valid() {
+    let (clients, server, health) = clients_with_health();
+    read(&clients, ACCOUNT).await.expect("it has a token");
+    sleep(Duration::from_mins(49)).await;
+    server.lock().delay = NEVER;
+    for _ in 0..10 {
+        let begun = Instant::now();
+        let results = futures::future::join_all((0..10).map(|_| read(&clients, ACCOUNT))).await;
+        assert!(results.iter().all(Result::is_ok), "{results:?}");
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+        sleep(Duration::from_secs(1)).await;
+    }
+    assert_eq!(health.check(), Ok(()));
+    let server = server.lock();
+    let counts = (server.asked, server.most_open);
+    assert_eq!(counts, (3, 1), "one of the account that did not exist, one token, one renewal");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_renewal_that_fails_is_tried_again_with_back_off() {
+    let (clients, server) = clients();
+    read(&clients, ACCOUNT).await.expect("it has a token");
+    server.lock().refuses_tokens = true;
+    sleep(Duration::from_mins(49)).await;
+    let begun = Instant::now();
+    let mut tried = Vec::new();
+    while begun.elapsed() < Duration::from_mins(4) {
+        let before = server.lock().asked;
+        read(&clients, ACCOUNT).await.expect("the token is valid");
+        sleep(Duration::from_secs(1)).await;
+        if server.lock().asked > before {
+            tried.push(begun.elapsed().as_secs());
+        }
+    }
+    assert_eq!(tried, [1, 11, 31, 71, 131, 191]);
+    server.lock().refuses_tokens = false;
+    sleep(Duration::from_mins(1)).await;
+    read(&clients, ACCOUNT).await.expect("the token is valid");
+    sleep(Duration::from_secs(1)).await;
     assert_eq!(server.lock().tokens_requested, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_valid_token_a_request_waits_ten_seconds_for_one() {
+    let (clients, server, health) = clients_with_health();
+    server.lock().delay = NEVER;
+    for waited in [10, 20] {
+        let begun = Instant::now();
+        let error = read(&clients, ACCOUNT).await.expect_err("there is no token");
+        assert_eq!(begun.elapsed(), Duration::from_secs(10));
+        assert!(!error.response_lost(), "it was not sent");
+        let reason = format!("there has been no response to the request for its token for {waited} s");
+        assert!(error.message().ends_with(&reason), "{}", error.message());
+        let problem = format!("the service account kube-system/{ACCOUNT} has no token: {reason}");
+        assert_eq!(health.check(), Err(problem));
+    }
+    server.lock().delay = Duration::ZERO;
+    // The first request times out after 34 s.
+    sleep(Duration::from_secs(14)).await;
+    read(&clients, ACCOUNT).await.expect("another request succeeds");
+    assert_eq!((server.lock().most_open, health.check()), (1, Ok(())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_request_goes_on_if_the_request_that_needs_it_is_given_up() {
+    let (clients, server) = clients();
+    server.lock().delay = Duration::from_secs(3);
+    let second = Duration::from_secs(1);
+    assert!(tokio::time::timeout(second, read(&clients, ACCOUNT)).await.is_err(), "it waits for its token");
+    let begun = Instant::now();
+    read(&clients, ACCOUNT).await.expect("it has a token");
+    // One request for the account that did not exist, and one for its token.
+    assert_eq!((begun.elapsed(), server.lock().asked), (Duration::from_secs(5), 2));
 }
 
 #[tokio::test(start_paused = true)]
@@ -183,6 +301,35 @@ async fn a_refused_token_is_replaced_at_once() {
     let server = server.lock();
     let used: Vec<&str> = server.requests.iter().map(|(authorization, _)| authorization.as_str()).collect();
     assert_eq!(used, ["Bearer token-1", "Bearer token-1", "Bearer token-2"]);
+}
+
+/// Captures the messages of warnings.
+#[derive(Clone, Default)]
+struct Warnings(Arc<Mutex<Vec<String>>>);
+
+impl<S: Subscriber> Layer<S> for Warnings {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        if *event.metadata().level() == Level::WARN {
+            event.record(&mut |field: &Field, value: &dyn Debug| {
+                if field.name() == "message" {
+                    self.0.lock().push(format!("{value:?}"));
+                }
+            });
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_token_is_logged_once_although_its_requests_succeed() {
+    let (clients, server) = clients();
+    read(&clients, ACCOUNT).await.expect("it has a token");
+    "another".clone_into(&mut server.lock().valid);
+    let warnings = Warnings::default();
+    let guard = tracing::subscriber::set_default(Registry::default().with(warnings.clone()));
+    let results = futures::future::join_all((0..10).map(|_| read(&clients, ACCOUNT))).await;
+    drop(guard);
+    assert!(results.iter().all(Result::is_ok), "{results:?}");
+    assert_eq!(*warnings.0.lock(), ["Server rejected a service account token; requesting another"]);
 }
 
 #[tokio::test(start_paused = true)]
