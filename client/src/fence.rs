@@ -1,10 +1,13 @@
 //! The fence of writes.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use http::{Method, Request};
 use tokio::time::Instant;
+
+use super::elapsed::{ElapsedClock, Mark};
 
 /// A fence between the clients of a manager and the API server: while it is closed, no write is sent.
 ///
@@ -15,9 +18,10 @@ use tokio::time::Instant;
 ///
 /// # Guarantees
 /// No request but a `GET` is sent after [`close`](Self::close) has returned or the time of
-/// [`open_until`](Self::open_until) has passed, even if it waited for a rate limit, for a repetition or for its
-/// connection at the time: a write passes the fence again when its connection sends the body. A request that is waited
-/// for at that time is given up. It was sent, and may still take effect.
+/// [`open_until`](Self::open_until) has passed on the clock of [`measure_with`](Self::measure_with), even if it waited
+/// for a rate limit, for a repetition or for its connection at the time: a write passes the fence again when its
+/// connection sends the body. A request that is waited for at that time is given up. It was sent, and may still take
+/// effect.
 #[derive(Debug, Clone)]
 pub struct Fence {
     state: Arc<State>,
@@ -26,7 +30,9 @@ pub struct Fence {
 #[derive(Debug)]
 struct State {
     epoch: Instant,
-    /// Nanoseconds after the epoch: until when writes are sent.
+    /// The clock of the lease. Without it, time is tokio's since the epoch.
+    clock: OnceLock<Arc<dyn ElapsedClock>>,
+    /// Nanoseconds of the clock: until when writes are sent.
     until: AtomicU64,
 }
 
@@ -36,7 +42,7 @@ const OPEN: u64 = u64::MAX;
 impl Default for Fence {
     /// Returns a fence that is open.
     fn default() -> Self {
-        Self { state: Arc::new(State { epoch: Instant::now(), until: AtomicU64::new(OPEN) }) }
+        Self { state: Arc::new(State { epoch: Instant::now(), clock: OnceLock::new(), until: AtomicU64::new(OPEN) }) }
     }
 }
 
@@ -46,6 +52,12 @@ impl Default for Fence {
 pub struct Fenced;
 
 impl Fence {
+    /// Measures the time of [`open_until`](Self::open_until) with a clock that also moves while the machine is suspended.
+    /// The first call counts, and comes before the fence is opened for a time.
+    pub fn measure_with(&self, clock: Arc<dyn ElapsedClock>) {
+        self.state.clock.get_or_init(|| clock);
+    }
+
     /// Sends no further write until [`open`](Self::open).
     pub fn close(&self) {
         self.state.until.store(CLOSED, Ordering::SeqCst);
@@ -58,13 +70,21 @@ impl Fence {
 
     /// Sends writes until `time`, and none after it unless it is opened again.
     pub fn open_until(&self, time: Instant) {
-        self.state.until.store(self.nanoseconds(time), Ordering::SeqCst);
+        // In this order: a process that is stopped between the two must not gain time.
+        let now = self.now();
+        self.open_until_mark(now + time.saturating_duration_since(Instant::now()));
+    }
+
+    /// As [`open_until`](Self::open_until), on the clock of [`measure_with`](Self::measure_with).
+    pub fn open_until_mark(&self, time: Mark) {
+        let nanoseconds = u64::try_from(time.since_start().as_nanos()).unwrap_or(OPEN);
+        self.state.until.store(nanoseconds, Ordering::SeqCst);
     }
 
     /// Returns `true` if writes are held back.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.until() <= Instant::now()
+        self.remaining().is_zero()
     }
 
     /// Checks a request right before it is sent, and returns by when its response must have arrived.
@@ -72,8 +92,8 @@ impl Fence {
         if *method == Method::GET {
             return Ok(deadline);
         }
-        let until = self.until();
-        if until <= Instant::now() { Err(Fenced) } else { Ok(deadline.min(until)) }
+        let remaining = self.remaining();
+        if remaining.is_zero() { Err(Fenced) } else { Ok(deadline.min(Instant::now() + remaining)) }
     }
 
     /// Marks a write, so that it passes the fence once more when its connection sends it.
@@ -83,24 +103,24 @@ impl Fence {
         }
     }
 
-    fn until(&self) -> Instant {
+    /// The time for which writes are still sent.
+    fn remaining(&self) -> Duration {
         match self.state.until.load(Ordering::SeqCst) {
             // No request waits a year.
-            OPEN => Instant::now() + std::time::Duration::from_hours(24 * 365),
-            nanoseconds => self.state.epoch + std::time::Duration::from_nanos(nanoseconds),
+            OPEN => Duration::from_hours(24 * 365),
+            nanoseconds => Mark::after(Duration::from_nanos(nanoseconds)).saturating_duration_since(self.now()),
         }
     }
 
-    fn nanoseconds(&self, time: Instant) -> u64 {
-        u64::try_from(time.saturating_duration_since(self.state.epoch).as_nanos()).unwrap_or(OPEN)
+    fn now(&self) -> Mark {
+        self.state.clock.get().map_or_else(|| Mark::after(self.state.epoch.elapsed()), |clock| clock.now())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
+    use crate::elapsed::SimulatedElapsed;
 
     #[tokio::test(start_paused = true)]
     async fn a_write_waits_no_longer_than_the_fence_is_open() {
@@ -119,5 +139,20 @@ mod tests {
         assert_eq!(fence.limit(&Method::PUT, deadline), Ok(deadline));
         fence.close();
         assert_eq!(fence.limit(&Method::DELETE, deadline), Err(Fenced));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_machine_that_was_suspended_sends_no_writes_after_the_end_of_its_lease() {
+        let (fence, clock) = (Fence::default(), SimulatedElapsed::starting_now());
+        fence.measure_with(Arc::new(clock.clone()));
+        fence.open_until(Instant::now() + Duration::from_secs(10));
+        clock.suspend(Duration::from_secs(4));
+        let deadline = Instant::now() + Duration::from_secs(34);
+        assert_eq!(fence.limit(&Method::POST, deadline), Ok(Instant::now() + Duration::from_secs(6)));
+        clock.suspend(Duration::from_secs(6));
+        assert!(fence.is_closed());
+        assert_eq!(fence.limit(&Method::POST, deadline), Err(Fenced));
+        fence.open_until_mark(clock.now() + Duration::from_secs(1));
+        assert!(!fence.is_closed());
     }
 }
