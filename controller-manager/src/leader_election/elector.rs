@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kcm_framework::api::ResourceVersion;
-use tokio::time::Instant;
+use kcm_framework::client::Mark;
 
 /// The fraction of a lease's duration by which a leader stops writing early: one part in this many. It covers clocks that
 /// run at different rates.
@@ -124,7 +124,7 @@ pub(crate) struct Elector<O = ()> {
     pub(super) timing: Timing,
     pub(super) observed: Observed<O>,
     /// Time at which the last successful write of the lease was sent, while this participant leads.
-    pub(super) renewed: Option<Instant>,
+    pub(super) renewed: Option<Mark>,
     pub(super) stage: Stage,
 }
 
@@ -134,15 +134,15 @@ pub(super) enum Observed<O> {
     /// No lease has been seen yet.
     Nothing,
     /// The lease, and the time at which this process first saw its version.
-    Lease(Lease<O>, Instant),
+    Lease(Lease<O>, Mark),
     /// The lease was deleted.
     Deleted {
         /// The lease as it was last seen. Another process may have held it later.
         last: Lease<O>,
         /// The first time at which it was read that the lease does not exist.
-        since: Instant,
+        since: Mark,
         /// The last such time.
-        read: Instant,
+        read: Mark,
     },
 }
 
@@ -154,7 +154,7 @@ pub(super) enum Stage {
     /// The lease must be read before it is written.
     Read,
     /// It was read at this time that the lease does not exist: it may be created.
-    Create(Instant),
+    Create(Mark),
     /// The lease was read, or a watch showed that it is free: it may be taken or renewed.
     Write,
 }
@@ -187,13 +187,13 @@ impl<O: Clone> Elector<O> {
 
     /// Returns `true` if this participant leads at `now`.
     #[must_use]
-    pub(crate) fn leads(&self, now: Instant) -> bool {
+    pub(crate) fn leads(&self, now: Mark) -> bool {
         self.leads_until().is_some_and(|until| now < until)
     }
 
     /// Until when this participant leads without another renewal.
     #[must_use]
-    pub(crate) fn leads_until(&self) -> Option<Instant> {
+    pub(crate) fn leads_until(&self) -> Option<Mark> {
         Some(self.renewed? + self.timing.renew_deadline)
     }
 
@@ -202,7 +202,7 @@ impl<O: Clone> Elector<O> {
     /// Another candidate measures from the time at which it saw the last renewal, which is not before that was sent. It
     /// measures the duration in the record, which need not be the duration that was sent.
     #[must_use]
-    pub(crate) fn writes_until(&self) -> Option<Instant> {
+    pub(crate) fn writes_until(&self) -> Option<Mark> {
         let recorded = self.last_lease().map_or(Duration::ZERO, |lease| lease.record.duration);
         let duration = self.timing.lease_duration.min(recorded);
         Some(self.renewed? + duration.saturating_sub(duration / CLOCK_TOLERANCE))
@@ -210,7 +210,7 @@ impl<O: Clone> Elector<O> {
 
     /// Returns the time at which the last successful renewal was sent, while this participant leads.
     #[must_use]
-    pub(crate) fn renewed_at(&self) -> Option<Instant> {
+    pub(crate) fn renewed_at(&self) -> Option<Mark> {
         self.renewed
     }
 
@@ -223,7 +223,7 @@ impl<O: Clone> Elector<O> {
 
     /// The next request of the current attempt. `wall` is written into the record.
     #[must_use]
-    pub(crate) fn request(&self, now: Instant, wall: Timestamp) -> Request<O> {
+    pub(crate) fn request(&self, now: Mark, wall: Timestamp) -> Request<O> {
         match (self.stage, &self.observed) {
             (Stage::Begin, Observed::Lease(lease, _)) if self.leads(now) => {
                 Request::Update(self.next_lease(lease, wall))
@@ -242,9 +242,9 @@ impl<O: Clone> Elector<O> {
     pub(crate) fn answered(
         &mut self,
         request: &Request<O>,
-        sent: Instant,
+        sent: Mark,
         answer: LeaseResponse<O>,
-        now: Instant,
+        now: Mark,
         rng: &mut fastrand::Rng,
     ) -> Next {
         match (request, answer) {
@@ -292,7 +292,7 @@ impl<O: Clone> Elector<O> {
     /// at once with an update of that version, because it need not be read again.
     ///
     /// A watch may be behind: its lease is taken only if it is newer than the known lease.
-    pub(crate) fn observe(&mut self, lease: Lease<O>, now: Instant) -> bool {
+    pub(crate) fn observe(&mut self, lease: Lease<O>, now: Mark) -> bool {
         let is_known = |known: &Lease<O>| known.version.is_at_least(&lease.version) == Some(true);
         if self.last_lease().is_some_and(is_known) {
             return false;
@@ -306,7 +306,7 @@ impl<O: Clone> Elector<O> {
     }
 
     /// Takes a lease as the API server has it.
-    fn take(&mut self, lease: Lease<O>, now: Instant) {
+    fn take(&mut self, lease: Lease<O>, now: Mark) {
         if lease.record.holder != self.identity {
             self.renewed = None;
         }
@@ -322,7 +322,7 @@ impl<O: Clone> Elector<O> {
     ///
     /// Between two reads that are further apart than the renew deadline, another candidate may have created the lease
     /// and lost it. The wait begins again then.
-    fn read_absence(&mut self, now: Instant) {
+    fn read_absence(&mut self, now: Mark) {
         let longest_gap = self.timing.renew_deadline;
         self.observed = match std::mem::replace(&mut self.observed, Observed::Nothing) {
             Observed::Nothing => Observed::Nothing,
@@ -363,7 +363,7 @@ impl<O: Clone> Elector<O> {
     }
 
     /// Returns `true` if the lease is this participant's, free, or expired, or may be created.
-    fn may_write(&self, now: Instant) -> bool {
+    fn may_write(&self, now: Mark) -> bool {
         match &self.observed {
             Observed::Nothing => true,
             Observed::Lease(lease, _) if lease.record.holder.is_empty() => true,
@@ -373,7 +373,7 @@ impl<O: Clone> Elector<O> {
     }
 
     /// The time from which no other process may write any more, unless the lease changes.
-    fn expires(&self) -> Option<Instant> {
+    fn expires(&self) -> Option<Mark> {
         match &self.observed {
             Observed::Nothing => None,
             Observed::Lease(lease, since) => Some(*since + lease.record.duration),
@@ -399,7 +399,7 @@ impl<O: Clone> Elector<O> {
         LeaseRecord { holder: self.identity.clone(), duration, acquired_at, renewed_at, transitions }
     }
 
-    fn end_attempt(&mut self, now: Instant, rng: &mut fastrand::Rng) -> Next {
+    fn end_attempt(&mut self, now: Mark, rng: &mut fastrand::Rng) -> Next {
         self.stage = Stage::Begin;
         let period = self.timing.retry_period;
         if self.renewed.is_some() {

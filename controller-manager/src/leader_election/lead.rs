@@ -1,21 +1,22 @@
 //! Runs a manager while this process leads.
 
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::time::Duration;
 
-use kcm_framework::client::ExecPluginMetrics;
+use kcm_framework::client::{BootClock, ExecPluginMetrics};
 use kcm_framework::{Manager, ManagerError, ManagerHandle, Stage, Stop};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::ended::Ended;
-use super::fences::{Fences, LeaseFence};
+use super::fences::LeaseFence;
 use super::health::LeaderHealth;
 use super::leadership::Leadership;
 use super::migration::{Migration, MigrationLease};
 use super::report::LeaseMetrics;
 use super::settings::{Election, Policy};
-use super::thread::{LeaseThread, LeaseThreadError, Options};
+use super::thread::{Held, LeaseThread, LeaseThreadError, Options};
 use super::watchdog::Watchdog;
 
 /// A process that competes for the lease of its manager, and for the lease of leader migration if it is enabled.
@@ -44,6 +45,7 @@ impl Candidate {
             metrics,
             plugins,
             watchdog,
+            elapsed: Arc::new(BootClock),
             leadership: watch::Sender::default(),
         };
         let migration = migration.map(|migration| MigrationLease::new(migration, &main));
@@ -54,7 +56,8 @@ impl Candidate {
     pub(crate) fn health(&self) -> LeaderHealth {
         let leases = [Some(&self.main), self.migration.as_ref().map(MigrationLease::options)];
         let watched = |options: &Options| (options.lease.name().to_owned(), options.leadership.subscribe());
-        LeaderHealth::new(self.main.timing.lease_duration, leases.into_iter().flatten().map(watched).collect())
+        let leases = leases.into_iter().flatten().map(watched).collect();
+        LeaderHealth::new(self.main.timing.lease_duration, leases, Arc::clone(&self.main.elapsed))
     }
 
     /// Runs `manager` until `stop`, its loops while this process leads.
@@ -69,10 +72,13 @@ impl Candidate {
         let Self { main, migration, policy } = self;
         let handle = manager.handle();
         handle.stop_loops(Duration::ZERO).await;
-        let (fences, fence) = Fences::new(handle.fence().clone());
-        let migration = migration.map(|migration| migration.of_manager(&handle, &fences, config.clone(), policy));
+        let fence = LeaseFence::new(handle.fence().clone(), Arc::clone(&main.elapsed));
+        let migration = migration.map(|migration| migration.of_manager(&manager, config.clone(), policy));
+        let fences = migration.as_ref().map(|migration| migration.fence().clone());
+        let fences: Vec<_> = fences.into_iter().chain([fence.clone()]).collect();
         let handover = main.releases.then_some(fences);
-        let lease = Lease { options: main, config, fence };
+        let connection = Arc::new(manager.clients().connection().clone());
+        let lease = Lease { options: main, of_thread: Held { config, fence, connection } };
         let leadership = lease.options.leadership.subscribe();
         let mut leader = Leader { handle, policy, handover, leadership, migration, term: None };
         if policy.warm_standby {
@@ -86,13 +92,12 @@ impl Candidate {
 /// A lease that is not competed for yet.
 struct Lease {
     options: Options,
-    config: kube::Config,
-    fence: LeaseFence,
+    of_thread: Held,
 }
 
 impl Lease {
     async fn compete(self) -> Result<LeaseThread, LeaseThreadError> {
-        LeaseThread::start(self.config, self.options, self.fence).await
+        LeaseThread::start(self.options, self.of_thread).await
     }
 }
 
@@ -101,7 +106,7 @@ struct Leader {
     handle: ManagerHandle,
     policy: Policy,
     /// Fences to close before the leases are released; `None` if they are not released.
-    handover: Option<Fences>,
+    handover: Option<Vec<LeaseFence>>,
     leadership: watch::Receiver<Leadership>,
     migration: Option<Migration>,
     /// The term in which the loops run.
@@ -183,7 +188,7 @@ impl Leader {
         let handle = self.handle.clone();
         let (grace, handover) = (self.policy.grace, self.handover.clone());
         let released = async {
-            drain(&handle, grace, handover.as_ref()).await;
+            drain(&handle, grace, handover.as_deref()).await;
             self.give_up(thread).await;
         };
         let (ended, ()) = tokio::join!(running, released);
@@ -253,12 +258,12 @@ const HANDOVER: Duration = Duration::from_millis(250);
 
 /// Stops the loops. If a successor is to lead, no write is sent after [`HANDOVER`], and writes that have been sent are
 /// waited for.
-async fn drain(handle: &ManagerHandle, grace: Duration, handover: Option<&Fences>) {
+async fn drain(handle: &ManagerHandle, grace: Duration, handover: Option<&[LeaseFence]>) {
     let mut stopping = pin!(handle.stop_loops(grace));
     let Some(fences) = handover else { return stopping.await };
     if timeout(HANDOVER, &mut stopping).await.is_err() {
         tracing::info!("Running reconciles send no more writes, so that another replica can continue them");
-        fences.close();
+        fences.iter().for_each(LeaseFence::end);
         stopping.await;
     }
 }

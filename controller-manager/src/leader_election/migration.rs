@@ -12,16 +12,18 @@
 //! lease is competed for when the token controller runs, here as soon as the first is acquired.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use kcm_framework::ManagerHandle;
 use kcm_framework::api::ObjectKey;
+use kcm_framework::client::Fence;
+use kcm_framework::{Manager, ManagerHandle};
 use tokio::sync::watch;
 
 use super::ended::Ended;
-use super::fences::{Fences, LeaseFence};
+use super::fences::LeaseFence;
 use super::leadership::Leadership;
 use super::settings::{MigrationSettings, Policy};
-use super::thread::{LeaseThread, LeaseThreadError, Options};
+use super::thread::{Held, LeaseThread, LeaseThreadError, Options};
 
 /// The lease of leader migration, before its manager runs.
 pub(super) struct MigrationLease {
@@ -43,16 +45,17 @@ impl MigrationLease {
         &self.options
     }
 
-    pub(super) fn of_manager(
-        self,
-        handle: &ManagerHandle,
-        fences: &Fences,
-        config: kube::Config,
-        policy: Policy,
-    ) -> Migration {
+    /// The controllers of `manager` under this lease, whose clients get a fence of their own.
+    pub(super) fn of_manager(self, manager: &Manager, config: kube::Config, policy: Policy) -> Migration {
+        let fence = Fence::default();
+        for controller in &self.controllers {
+            manager.clients().set_fence(controller, fence.clone());
+        }
+        let (handle, connection) = (manager.handle(), Arc::new(manager.clients().connection().clone()));
         let leadership = self.options.leadership.subscribe();
-        let (handle, fence) = (handle.clone(), fences.of_another_lease());
-        Migration { lease: self, handle, fence, config, policy, leadership, thread: None, term: None }
+        let fence = LeaseFence::new(fence, Arc::clone(&self.options.elapsed));
+        let of_thread = Held { config, fence, connection };
+        Migration { lease: self, handle, of_thread, policy, leadership, thread: None, term: None }
     }
 }
 
@@ -60,8 +63,7 @@ impl MigrationLease {
 pub(super) struct Migration {
     lease: MigrationLease,
     handle: ManagerHandle,
-    fence: LeaseFence,
-    config: kube::Config,
+    of_thread: Held,
     policy: Policy,
     leadership: watch::Receiver<Leadership>,
     /// Present while this process competes for the lease.
@@ -81,8 +83,7 @@ impl Migration {
     /// # Errors
     /// If the thread of the lease cannot run.
     pub(super) async fn compete(&mut self) -> Result<(), LeaseThreadError> {
-        let (config, options) = (self.config.clone(), self.lease.options.clone());
-        self.thread = Some(LeaseThread::start(config, options, self.fence.clone()).await?);
+        self.thread = Some(LeaseThread::start(self.lease.options.clone(), self.of_thread.clone()).await?);
         Ok(())
     }
 
@@ -92,7 +93,11 @@ impl Migration {
             thread.stop().await;
         }
         self.term = None;
-        self.fence.lift();
+    }
+
+    /// The fence of the controllers that migrate.
+    pub(super) const fn fence(&self) -> &LeaseFence {
+        &self.of_thread.fence
     }
 
     /// Waits for a change of the lease, which the loops follow.
@@ -119,7 +124,6 @@ impl Migration {
                 tracing::warn!(lease = %self.lease.options.lease, "Lease lost; stopping the migrated controllers");
                 let migrates = |controller: &str| self.lease.controllers.contains(controller);
                 self.handle.stop_loops_of(migrates, self.policy.grace).await;
-                self.fence.lift();
             }
             self.term = term;
             if term.is_some() {

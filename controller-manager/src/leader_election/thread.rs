@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kcm_framework::api::{Fnv1a, ObjectKey};
-use kcm_framework::client::{ClientBuilder, ExecPluginMetrics, Limits, StackError, UserAgent, connect_with_metrics};
+use kcm_framework::client::{
+    ClientBuilder, ElapsedClock, ExecPluginMetrics, Limits, StackError, UserAgent, connect_with_metrics,
+};
 use kcm_framework::clock::SystemClock;
 use kcm_framework::events::Broadcaster;
 use kcm_framework::informers::{Factory, FactoryOptions};
@@ -15,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::fences::LeaseFence;
 use super::keeper::End;
 use super::report::{LeaseMetrics, Report};
+use super::request_connection::RequestConnection;
 use super::watchdog::Watchdog;
 use super::{Elector, Keeper, KeeperOptions, Leadership, Timing, watch_lease};
 
@@ -36,8 +39,20 @@ pub(crate) struct Options {
     pub(crate) plugins: ExecPluginMetrics,
     /// The watchdog of the main thread.
     pub(crate) watchdog: Watchdog,
+    /// The clock by which the lease is held.
+    pub(crate) elapsed: Arc<dyn ElapsedClock>,
     /// Sends changes of the leadership.
     pub(crate) leadership: watch::Sender<Leadership>,
+}
+
+/// The parts of a manager that the thread of a lease uses.
+#[derive(Clone)]
+pub(crate) struct Held {
+    pub(crate) config: kube::Config,
+    /// The fence of the controllers that the lease covers.
+    pub(crate) fence: LeaseFence,
+    /// The connection for the requests of these controllers.
+    pub(crate) connection: Arc<dyn RequestConnection>,
 }
 
 /// The thread that keeps a lease, over a connection and with rate limits of its own.
@@ -69,11 +84,7 @@ impl LeaseThread {
     ///
     /// # Errors
     /// If the thread cannot run.
-    pub(crate) async fn start(
-        config: kube::Config,
-        options: Options,
-        fence: LeaseFence,
-    ) -> Result<Self, LeaseThreadError> {
+    pub(crate) async fn start(options: Options, held: Held) -> Result<Self, LeaseThreadError> {
         let (started, start) = oneshot::channel();
         let (end, ended) = oneshot::channel();
         let stop = CancellationToken::new();
@@ -83,7 +94,7 @@ impl LeaseThread {
             // Dropped in reverse, even if the thread panics.
             let _end = end;
             let _leadership = NoLeaderOnDrop(options.leadership.clone());
-            runtime.block_on(keep(&config, options, &fence, &stopped, started));
+            runtime.block_on(keep(options, held, &stopped, started));
             runtime.shutdown_timeout(Duration::ZERO);
         })?;
         start.await.map_err(|_| LeaseThreadError::Ended)??;
@@ -116,17 +127,18 @@ impl Drop for NoLeaderOnDrop {
 }
 
 async fn keep(
-    config: &kube::Config,
     options: Options,
-    fence: &LeaseFence,
+    held: Held,
     stop: &CancellationToken,
     started: oneshot::Sender<Result<(), LeaseThreadError>>,
 ) {
-    let client = match connect_with_metrics(config, &options.plugins) {
+    let Held { config, fence, connection } = held;
+    let client = match connect_with_metrics(&config, &options.plugins) {
         Ok(client) => client,
         Err(error) => return drop(started.send(Err(error.into()))),
     };
-    let Options { lease, identity, timing, limits, releases, metrics, plugins: _, watchdog, leadership } = options;
+    let Options { lease, identity, timing, limits, releases, metrics, plugins: _, watchdog, elapsed, leadership } =
+        options;
     // Random, as the identity is.
     let seed = Fnv1a::new().part(&identity).value();
     let clock = Arc::new(SystemClock);
@@ -151,6 +163,8 @@ async fn keep(
         fence: fence.clone(),
         report,
         watchdog: watchdog.clone(),
+        elapsed,
+        connection,
     };
     let mut keeper = Keeper::new(Elector::new(identity, timing), options);
     // An error means that the caller was dropped, which cancels nothing: the process ends.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::time::Instant;
+use kcm_framework::client::Mark;
 
 use super::super::elector::{Elector, Lease, LeaseRecord, LeaseResponse, Next, Request, Timing};
 
@@ -32,13 +32,17 @@ fn lease(version: &str, holder: &str, duration: Duration) -> Lease {
 /// A participant, the clock of its machine, and its random numbers.
 struct Participant {
     elector: Elector,
-    now: Instant,
+    now: Mark,
     rng: fastrand::Rng,
 }
 
 impl Participant {
     fn new() -> Self {
-        Self { elector: Elector::new(ME, TIMING), now: Instant::now(), rng: fastrand::Rng::with_seed(1) }
+        Self {
+            elector: Elector::new(ME, TIMING),
+            now: Mark::after(Duration::from_hours(1)),
+            rng: fastrand::Rng::with_seed(1),
+        }
     }
 
     /// The next request, sent at a second of the wall clock.
@@ -113,7 +117,7 @@ fn a_lease_expires_its_own_duration_after_its_last_change_was_seen_whatever_its_
 
 #[test]
 fn a_change_of_the_holder_is_a_transition_and_a_renewal_is_none() {
-    let taken = Participant::leading().elector.request(Instant::now(), wall(12));
+    let taken = Participant::leading().elector.request(Mark::after(Duration::from_hours(1)), wall(12));
     let Request::Update(Lease { record, version, .. }) = taken else { panic!("{taken:?}") };
     assert_eq!(version, "6".into());
     let expected = LeaseRecord {
@@ -187,7 +191,7 @@ fn a_lease_that_was_deleted_is_created_when_its_last_holder_writes_no_more() {
         assert_eq!(candidate.elector.holder(), None);
     }
     assert!(matches!(candidate.request(0), Request::Create(_)));
-    candidate.now += TIMING.retry_period;
+    candidate.now = candidate.now + TIMING.retry_period;
     assert_eq!(candidate.request(0), Request::Get, "another may have created it since");
 }
 
@@ -211,7 +215,7 @@ fn a_process_that_held_the_lease_before_it_was_deleted_waits_too_unless_it_leads
     assert!(matches!(leader.request(12), Request::Create(_)), "nobody else can have taken it");
 
     let mut former = Participant::leading();
-    former.now += seconds(60);
+    former.now = former.now + seconds(60);
     former.elector.step_down();
     let next = former.answered(&Request::Get, LeaseResponse::NotFound);
     assert_ne!(next, Next::Continue, "another may have held it meanwhile");
