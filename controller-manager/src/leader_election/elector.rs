@@ -12,6 +12,8 @@
 //!   the candidate's own clock. Times of other machines are never compared.
 //! - A candidate creates a lease that it has seen before only after it has read for a whole duration that the lease does
 //!   not exist: the last holder, which need not know of the deletion, writes no more by then.
+//! - A creation without a response may land late, after another process has led and somebody has deleted the lease. The
+//!   record under the own name is waited out then, as the record of another process.
 //! - A process leads only under its own name: the response to a write counts only if it names this process.
 //! - [`writes_until`](Elector::writes_until) lies before the earliest time at which another candidate can take the
 //!   lease, for clocks whose rates differ by less than [`CLOCK_TOLERANCE`].
@@ -20,7 +22,7 @@
 //! # What remains
 //! Two processes may write at the same time if an operator
 //! - deletes a lease that is held, and a candidate that has never seen it creates it: for up to a duration;
-//! - deletes a lease within [`Timing::renew_deadline`] after a candidate has created it;
+//! - deletes a lease within [`Timing::lease_duration`] after a candidate has created it;
 //! - empties the holder of a lease that is held, which counts as a release.
 //!
 //! # Upstream
@@ -126,6 +128,8 @@ pub(crate) struct Elector<O = ()> {
     /// Time at which the last successful write of the lease was sent, while this participant leads.
     pub(super) renewed: Option<Mark>,
     pub(super) stage: Stage,
+    /// Whether a creation was sent whose response is not known: it may still land, after another process has led.
+    pub(super) creation_is_open: bool,
 }
 
 /// The last known state of the lease.
@@ -163,7 +167,8 @@ impl<O: Clone> Elector<O> {
     /// A candidate that has seen nothing. `identity` is unique among all processes, ever.
     #[must_use]
     pub(crate) fn new(identity: impl Into<String>, timing: Timing) -> Self {
-        Self { identity: identity.into(), timing, observed: Observed::Nothing, renewed: None, stage: Stage::Begin }
+        let (observed, stage) = (Observed::Nothing, Stage::Begin);
+        Self { identity: identity.into(), timing, observed, renewed: None, stage, creation_is_open: false }
     }
 
     /// The identity of the holder, as far as it is known; `None` before the first read and while the lease is free or
@@ -238,7 +243,7 @@ impl<O: Clone> Elector<O> {
         }
     }
 
-    /// Handles the response to `request`, which was sent at `sent`.
+    /// Handles the response to `request`, which was sent at `sent`. A response that is late counts as lost.
     pub(crate) fn answered(
         &mut self,
         request: &Request<O>,
@@ -247,10 +252,14 @@ impl<O: Clone> Elector<O> {
         now: Mark,
         rng: &mut fastrand::Rng,
     ) -> Next {
+        // A process that was stopped in between may still receive it.
+        let is_late = now.saturating_duration_since(sent) > self.timing.request_timeout();
+        let answer = if is_late { LeaseResponse::Failed } else { answer };
         match (request, answer) {
             (Request::Get, LeaseResponse::Lease(lease)) => {
+                let is_first = matches!(self.observed, Observed::Nothing) && lease.record.holder == self.identity;
                 self.take(lease, now);
-                if self.may_write(now) {
+                if is_first || self.may_write(now) {
                     self.stage = Stage::Write;
                     return Next::Continue;
                 }
@@ -281,10 +290,13 @@ impl<O: Clone> Elector<O> {
                 self.stage = Stage::Read;
                 Next::Continue
             }
-            (
-                Request::Get | Request::Create(_) | Request::Update(_),
-                LeaseResponse::Failed | LeaseResponse::NotFound,
-            ) => self.end_attempt(now, rng),
+            (Request::Create(_), LeaseResponse::Failed | LeaseResponse::NotFound) => {
+                self.creation_is_open = true;
+                self.end_attempt(now, rng)
+            }
+            (Request::Get | Request::Update(_), LeaseResponse::Failed | LeaseResponse::NotFound) => {
+                self.end_attempt(now, rng)
+            }
         }
     }
 
@@ -367,7 +379,11 @@ impl<O: Clone> Elector<O> {
         match &self.observed {
             Observed::Nothing => true,
             Observed::Lease(lease, _) if lease.record.holder.is_empty() => true,
-            Observed::Lease(lease, _) if lease.record.holder == self.identity => true,
+            Observed::Lease(lease, _)
+                if lease.record.holder == self.identity && (!self.creation_is_open || self.leads(now)) =>
+            {
+                true
+            }
             Observed::Lease(..) | Observed::Deleted { .. } => self.expires().is_none_or(|expires| now >= expires),
         }
     }

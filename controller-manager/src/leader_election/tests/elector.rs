@@ -259,3 +259,37 @@ fn writes_end_before_the_duration_in_the_record_which_an_admission_webhook_may_h
         assert_eq!(leader.elector.writes_until(), Some(until), "{recorded} s");
     }
 }
+
+#[test]
+fn a_response_that_is_late_counts_as_lost() {
+    let mut leader = Participant::leading();
+    let (renewal, sent) = (leader.request(12), leader.now);
+    leader.now = sent + TIMING.request_timeout() + Duration::from_millis(1);
+    let response = LeaseResponse::Lease(lease("7", ME, TIMING.lease_duration));
+    let next = leader.elector.answered(&renewal, sent, response, leader.now, &mut leader.rng);
+    assert_eq!(next, Next::Continue, "it is read again");
+    assert_eq!(leader.elector.last_lease().map(|lease| lease.version.clone()), Some("6".into()));
+}
+
+#[test]
+fn a_creation_that_lands_after_another_has_led_is_waited_out() {
+    let mut candidate = Participant::new();
+    candidate.answered(&Request::Get, LeaseResponse::NotFound);
+    let creation = candidate.request(10);
+    assert!(matches!(creation, Request::Create(_)), "{creation:?}");
+    candidate.answered(&creation, LeaseResponse::Failed);
+    candidate.reads(lease("5", "another", TIMING.lease_duration));
+    // The lease of the other process was deleted, and the creation has landed.
+    let next = candidate.reads(lease("7", ME, TIMING.lease_duration));
+    assert_ne!(next, Next::Continue, "the other process may still write");
+    candidate.now = candidate.now + TIMING.lease_duration;
+    assert_eq!(candidate.reads(lease("7", ME, TIMING.lease_duration)), Next::Continue);
+}
+
+#[test]
+fn a_creation_whose_response_was_lost_is_renewed_at_once_if_nobody_else_was_seen() {
+    let mut candidate = Participant::new();
+    candidate.answered(&Request::Get, LeaseResponse::NotFound);
+    candidate.answered(&candidate.request(10), LeaseResponse::Failed);
+    assert_eq!(candidate.reads(lease("1", ME, TIMING.lease_duration)), Next::Continue);
+}

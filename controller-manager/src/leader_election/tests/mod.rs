@@ -1,6 +1,7 @@
 //! Managers that take turns on a lease of an API server in this process, with paused time.
 
 mod elector;
+mod model;
 mod simulation;
 
 use std::sync::Arc;
