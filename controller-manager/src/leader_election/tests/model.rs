@@ -216,7 +216,9 @@ impl Model {
             Action::Sends(number) => send(state, number),
             Action::Lands(number) => land(state, number),
             Action::IsLost(number) => drop(state.writes.remove(number)),
-            Action::Returns(number) => drop(self.receive(state, number)),
+            Action::Returns(number) => {
+                self.receive(state, number);
+            }
             Action::GivesUp(number) => {
                 for write in state.writes.iter_mut().filter(|it| it.candidate == number) {
                     write.is_waited_for = false;
