@@ -60,6 +60,8 @@ impl SharedClients {
 struct Identities {
     limits: Limits,
     by_key: BTreeMap<ClientKey, Arc<ClientIdentity>>,
+    /// Fences of controllers that have their own.
+    fences: BTreeMap<String, Fence>,
 }
 
 /// Key that distinguishes clients.
@@ -152,7 +154,7 @@ impl ClientBuilder {
             separate,
             warnings: Arc::default(),
             metrics,
-            identities: Mutex::new(Identities { limits, by_key: BTreeMap::new() }),
+            identities: Mutex::new(Identities { limits, by_key: BTreeMap::new(), fences: BTreeMap::new() }),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -167,7 +169,14 @@ impl ClientBuilder {
         }
     }
 
-    /// The fence that all writes of these clients pass.
+    /// Has the writes of clients that are named after `controller` pass `fence` instead of the fence of all clients.
+    ///
+    /// For controllers that run under a lease of their own. Called before these clients are made.
+    pub fn set_fence(&self, controller: &str, fence: Fence) {
+        self.shared.identities.lock().fences.insert(controller.to_owned(), fence);
+    }
+
+    /// The fence that the writes of these clients pass, except clients with a [fence of their own](Self::set_fence).
     #[must_use]
     pub fn fence(&self) -> &Fence {
         &self.shared.fence
@@ -263,12 +272,15 @@ impl ClientBuilder {
         if let Some(identity) = identities.by_key.get(&key) {
             return Arc::clone(identity);
         }
+        // The name is the controller, or the controller and the name of one of its clients.
+        let controller = name.split('/').next().unwrap_or_default();
+        let fence = identities.fences.get(controller).unwrap_or(&shared.fence).clone();
         let user_agent =
             HeaderValue::from_str(&shared.user_agent.of(identity)).expect("the name of an identity is plain text");
         let identity = Arc::new(ClientIdentity {
             user_agent,
             rate_limiter: RateLimiter::new(limits.resolve(identities.limits)),
-            fence: shared.fence.clone(),
+            fence,
             writes: shared.writes.clone(),
             connection: shared.connection_of(identity).clone(),
             warnings: Arc::clone(&shared.warnings),

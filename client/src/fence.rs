@@ -1,12 +1,14 @@
 //! The fence of writes.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use http::{Method, Request};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
+
+use super::elapsed::{ElapsedClock, Mark};
 
 /// A fence between the clients of a manager and the API server: while it is closed, no write is sent.
 ///
@@ -17,10 +19,11 @@ use tokio::time::{Instant, timeout_at};
 ///
 /// # Guarantees
 /// No request but a `GET` is sent after [`close`](Self::close) has returned or the time of
-/// [`open_until`](Self::open_until) has passed, even if it waited for a rate limit, for a repetition or for its
-/// connection at the time: a write passes the fence again when its connection sends the body, and the connection asks
-/// once more before it sends bytes. A write whose response is awaited at that time is given up, unless the fence was opened
-/// for longer meanwhile, and its connection is reset. It was sent, and may still take effect.
+/// [`open_until`](Self::open_until) has passed on the clock of [`measure_with`](Self::measure_with), even if it waited
+/// for a rate limit, for a repetition or for its connection at the time: a write passes the fence again when its
+/// connection sends the body, and the connection asks once more before it sends bytes. A write whose response is awaited
+/// at that time is given up, unless the fence was opened for longer meanwhile, and its connection is reset. It was sent,
+/// and may still take effect.
 #[derive(Debug, Clone)]
 pub struct Fence {
     state: Arc<State>,
@@ -29,7 +32,9 @@ pub struct Fence {
 #[derive(Debug)]
 struct State {
     epoch: Instant,
-    /// Nanoseconds after the epoch: until when writes are sent.
+    /// The clock of the lease. Without it, time is tokio's since the epoch.
+    clock: OnceLock<Arc<dyn ElapsedClock>>,
+    /// Nanoseconds of the clock: until when writes are sent.
     until: AtomicU64,
     /// Nanoseconds at the end of that time in which no bytes of writes are sent, and those that were sent are acknowledged.
     reserve: AtomicU64,
@@ -48,6 +53,7 @@ impl Default for Fence {
     fn default() -> Self {
         let state = State {
             epoch: Instant::now(),
+            clock: OnceLock::new(),
             until: AtomicU64::new(OPEN),
             reserve: AtomicU64::new(0),
             has_ended: AtomicBool::new(false),
@@ -64,6 +70,12 @@ impl Default for Fence {
 pub struct Fenced;
 
 impl Fence {
+    /// Measures the time of [`open_until`](Self::open_until) with a clock that also moves while the machine is suspended.
+    /// The first call counts, and comes before the fence is opened for a time.
+    pub fn measure_with(&self, clock: Arc<dyn ElapsedClock>) {
+        self.state.clock.get_or_init(|| clock);
+    }
+
     /// Sends no further write until [`open`](Self::open). Connections of writes are reset.
     pub fn close(&self) {
         self.change(CLOSED);
@@ -76,7 +88,14 @@ impl Fence {
 
     /// Sends writes until `time`, and none after it unless it is opened again.
     pub fn open_until(&self, time: Instant) {
-        self.change(self.nanoseconds(time));
+        // In this order: a process that is stopped between the two must not gain time.
+        let now = self.now();
+        self.open_until_mark(now + time.saturating_duration_since(Instant::now()));
+    }
+
+    /// As [`open_until`](Self::open_until), on the clock of [`measure_with`](Self::measure_with).
+    pub fn open_until_mark(&self, time: Mark) {
+        self.change(u64::try_from(time.since_start().as_nanos()).unwrap_or(OPEN));
     }
 
     /// Sends no further write, even if the fence is opened again. The responses of writes that were sent may still be
@@ -103,7 +122,7 @@ impl Fence {
     #[must_use]
     pub fn open_for(&self) -> Option<Duration> {
         let is_limited = self.state.until.load(Ordering::SeqCst) != OPEN;
-        is_limited.then(|| self.until().saturating_duration_since(Instant::now()))
+        is_limited.then(|| self.remaining())
     }
 
     /// Checks a request right before it is sent, and returns by when its response must have arrived, unless the fence is
@@ -129,12 +148,12 @@ impl Fence {
 
     /// Returns `true` if bytes of writes may be sent.
     pub(crate) fn passes(&self) -> bool {
-        self.until().checked_sub(self.reserved()).is_some_and(|until| Instant::now() < until)
+        self.remaining() > self.reserved()
     }
 
     /// Returns `true` if the time for which the fence was open has passed: another manager may act.
     pub(crate) fn is_over(&self) -> bool {
-        self.until() <= Instant::now()
+        self.remaining().is_zero()
     }
 
     /// The time of [`reserve`](Self::reserve).
@@ -186,23 +205,29 @@ impl Fence {
         self.state.changed.notify_waiters();
     }
 
-    /// Time until which writes are sent.
+    /// Time until which writes are sent, if the machine is not suspended meanwhile.
     pub(crate) fn until(&self) -> Instant {
+        Instant::now() + self.remaining()
+    }
+
+    /// The time for which writes are still sent.
+    fn remaining(&self) -> Duration {
         match self.state.until.load(Ordering::SeqCst) {
             // No request waits a year.
-            OPEN => Instant::now() + Duration::from_hours(24 * 365),
-            nanoseconds => self.state.epoch + Duration::from_nanos(nanoseconds),
+            OPEN => Duration::from_hours(24 * 365),
+            nanoseconds => Mark::after(Duration::from_nanos(nanoseconds)).saturating_duration_since(self.now()),
         }
     }
 
-    fn nanoseconds(&self, time: Instant) -> u64 {
-        u64::try_from(time.saturating_duration_since(self.state.epoch).as_nanos()).unwrap_or(OPEN)
+    fn now(&self) -> Mark {
+        self.state.clock.get().map_or_else(|| Mark::after(self.state.epoch.elapsed()), |clock| clock.now())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::elapsed::SimulatedElapsed;
 
     #[tokio::test(start_paused = true)]
     async fn a_write_waits_no_longer_than_the_fence_is_open() {
@@ -269,5 +294,20 @@ mod tests {
         fence.close();
         assert!(futures::poll!(&mut over).is_ready());
         assert_eq!(Instant::now(), begun);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_machine_that_was_suspended_sends_no_writes_after_the_end_of_its_lease() {
+        let (fence, clock) = (Fence::default(), SimulatedElapsed::starting_now());
+        fence.measure_with(Arc::new(clock.clone()));
+        fence.open_until(Instant::now() + Duration::from_secs(10));
+        clock.suspend(Duration::from_secs(4));
+        let deadline = Instant::now() + Duration::from_secs(34);
+        assert_eq!(fence.limit(&Method::POST, deadline), Ok(Instant::now() + Duration::from_secs(6)));
+        clock.suspend(Duration::from_secs(6));
+        assert!(fence.is_closed());
+        assert_eq!(fence.limit(&Method::POST, deadline), Err(Fenced));
+        fence.open_until_mark(clock.now() + Duration::from_secs(1));
+        assert!(!fence.is_closed());
     }
 }

@@ -1,8 +1,8 @@
 //! The client of the API server: connections, credentials, client identities, requests and their errors.
 //!
 //! [`load_config`] reads a kubeconfig, [`connect`] makes a connection pool from it, and a [`ClientBuilder`] returns an
-//! [`ApiClient`] for each client identity over that pool. Each client has a User-Agent and a [`RateLimiter`]; all writes pass
-//! one [`Fence`].
+//! [`ApiClient`] for each client identity over that pool. Each client has a User-Agent and a [`RateLimiter`]; writes pass
+//! a [`Fence`].
 //!
 //! ```text
 //! load_config ──▶ connect ──▶ ClientBuilder ──client_for──▶ ApiClient ──▶ rate limiter ──▶ fence ──▶ connection pool
@@ -28,6 +28,7 @@ mod client_limits;
 mod client_provider;
 pub mod clock;
 mod counted_body;
+mod elapsed;
 mod error;
 mod fence;
 mod metrics;
@@ -44,6 +45,7 @@ pub use client_builder::ClientBuilder;
 pub use client_identity::UserAgent;
 pub use client_limits::ClientLimits;
 pub use client_provider::{ClientProvider, CredentialsError};
+pub use elapsed::{BootClock, ElapsedClock, Mark, SimulatedElapsed};
 pub use error::{BoxError, error_chain};
 pub use fence::{Fence, Fenced};
 pub use metrics::{ClientMetrics, NoMetrics};

@@ -14,7 +14,7 @@ use http_body::Frame;
 use http_body_util::StreamBody;
 use kcm_api::{ObjectKey, PartialObjectMeta, Resource};
 use kcm_client::{
-    ApiClient, ApiError, ClientBuilder, ClientLimits, ClientMetrics, ClientProvider, Limits, Patch, Payload,
+    ApiClient, ApiError, ClientBuilder, ClientLimits, ClientMetrics, ClientProvider, Fence, Limits, Patch, Payload,
     Subresource, UserAgent, Written,
 };
 use kube::client::Body;
@@ -53,8 +53,12 @@ fn key() -> ObjectKey {
 }
 
 async fn write(clients: &ClientBuilder, identity: &str) -> Result<Written, ApiError> {
+    write_with(&clients.client_for(identity)).await
+}
+
+async fn write_with(client: &ApiClient) -> Result<Written, ApiError> {
     let patch = Patch::Merge(Payload::json(&json!({})));
-    clients.client_for(identity).patch(&PODS, &key(), Subresource::None, patch).await
+    client.patch(&PODS, &key(), Subresource::None, patch).await
 }
 
 #[tokio::test]
@@ -82,6 +86,30 @@ async fn no_write_passes_a_closed_fence_and_reads_do() {
     clients.fence().open();
     write(&clients, "a-controller").await.unwrap();
     assert_eq!(seen.lock().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_controller_under_a_lease_of_its_own_has_a_fence_of_its_own() {
+    let (clients, seen) = builder(Limits::UNLIMITED);
+    let fence = Fence::default();
+    clients.set_fence("b-controller", fence.clone());
+    let client = |name: &str| clients.named_client_for("an-account", name, ClientLimits::OfSettings);
+    let names = ["a-controller", "b-controller", "b-controller/scale"];
+    let sent = async || {
+        let mut sent = Vec::new();
+        for name in names {
+            if write_with(&client(name)).await.is_ok() {
+                sent.push(name);
+            }
+        }
+        sent
+    };
+    fence.close();
+    assert_eq!(sent().await, ["a-controller"]);
+    clients.fence().close();
+    fence.open();
+    assert_eq!(sent().await, ["b-controller", "b-controller/scale"]);
+    assert_eq!(seen.lock().unwrap().len(), 3);
 }
 
 #[tokio::test(start_paused = true)]

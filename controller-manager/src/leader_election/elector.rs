@@ -12,6 +12,8 @@
 //!   the candidate's own clock. Times of other machines are never compared.
 //! - A candidate creates a lease that it has seen before only after it has read for a whole duration that the lease does
 //!   not exist: the last holder, which need not know of the deletion, writes no more by then.
+//! - A creation without a response may land late, after another process has led and somebody has deleted the lease. The
+//!   record under the own name is waited out then, as the record of another process.
 //! - A process leads only under its own name: the response to a write counts only if it names this process.
 //! - [`writes_until`](Elector::writes_until) lies before the earliest time at which another candidate can take the
 //!   lease, for clocks whose rates differ by less than [`CLOCK_TOLERANCE`].
@@ -20,7 +22,7 @@
 //! # What remains
 //! Two processes may write at the same time if an operator
 //! - deletes a lease that is held, and a candidate that has never seen it creates it: for up to a duration;
-//! - deletes a lease within [`Timing::renew_deadline`] after a candidate has created it;
+//! - deletes a lease within [`Timing::lease_duration`] after a candidate has created it;
 //! - empties the holder of a lease that is held, which counts as a release.
 //!
 //! # Upstream
@@ -30,7 +32,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kcm_framework::api::ResourceVersion;
-use tokio::time::Instant;
+use kcm_framework::client::Mark;
 
 /// The fraction of a lease's duration by which a leader stops writing early: one part in this many. It covers clocks that
 /// run at different rates.
@@ -137,8 +139,10 @@ pub(crate) struct Elector<O = ()> {
     pub(super) timing: Timing,
     pub(super) observed: Observed<O>,
     /// Time at which the last successful write of the lease was sent, while this participant leads.
-    pub(super) renewed: Option<Instant>,
+    pub(super) renewed: Option<Mark>,
     pub(super) stage: Stage,
+    /// Whether a creation was sent whose response is not known: it may still land, after another process has led.
+    pub(super) creation_is_open: bool,
 }
 
 /// The last known state of the lease.
@@ -147,15 +151,15 @@ pub(super) enum Observed<O> {
     /// No lease has been seen yet.
     Nothing,
     /// The lease, and the time at which this process first saw its version.
-    Lease(Lease<O>, Instant),
+    Lease(Lease<O>, Mark),
     /// The lease was deleted.
     Deleted {
         /// The lease as it was last seen. Another process may have held it later.
         last: Lease<O>,
         /// The first time at which it was read that the lease does not exist.
-        since: Instant,
+        since: Mark,
         /// The last such time.
-        read: Instant,
+        read: Mark,
     },
 }
 
@@ -167,7 +171,7 @@ pub(super) enum Stage {
     /// The lease must be read before it is written.
     Read,
     /// It was read at this time that the lease does not exist: it may be created.
-    Create(Instant),
+    Create(Mark),
     /// The lease was read, or a watch showed that it is free: it may be taken or renewed.
     Write,
 }
@@ -176,7 +180,8 @@ impl<O: Clone> Elector<O> {
     /// A candidate that has seen nothing. `identity` is unique among all processes, ever.
     #[must_use]
     pub(crate) fn new(identity: impl Into<String>, timing: Timing) -> Self {
-        Self { identity: identity.into(), timing, observed: Observed::Nothing, renewed: None, stage: Stage::Begin }
+        let (observed, stage) = (Observed::Nothing, Stage::Begin);
+        Self { identity: identity.into(), timing, observed, renewed: None, stage, creation_is_open: false }
     }
 
     /// The identity of the holder, as far as it is known; `None` before the first read and while the lease is free or
@@ -200,13 +205,13 @@ impl<O: Clone> Elector<O> {
 
     /// Returns `true` if this participant leads at `now`.
     #[must_use]
-    pub(crate) fn leads(&self, now: Instant) -> bool {
+    pub(crate) fn leads(&self, now: Mark) -> bool {
         self.leads_until().is_some_and(|until| now < until)
     }
 
     /// Until when this participant leads without another renewal.
     #[must_use]
-    pub(crate) fn leads_until(&self) -> Option<Instant> {
+    pub(crate) fn leads_until(&self) -> Option<Mark> {
         Some(self.renewed? + self.timing.renew_deadline)
     }
 
@@ -215,7 +220,7 @@ impl<O: Clone> Elector<O> {
     /// Another candidate measures from the time at which it saw the last renewal, which is not before that was sent. It
     /// measures the duration in the record, which need not be the duration that was sent.
     #[must_use]
-    pub(crate) fn writes_until(&self) -> Option<Instant> {
+    pub(crate) fn writes_until(&self) -> Option<Mark> {
         let recorded = self.last_lease().map_or(Duration::ZERO, |lease| lease.record.duration);
         let lease_duration = self.timing.lease_duration.min(recorded);
         Some(self.renewed? + Timing { lease_duration, ..self.timing }.writes())
@@ -223,7 +228,7 @@ impl<O: Clone> Elector<O> {
 
     /// Returns the time at which the last successful renewal was sent, while this participant leads.
     #[must_use]
-    pub(crate) fn renewed_at(&self) -> Option<Instant> {
+    pub(crate) fn renewed_at(&self) -> Option<Mark> {
         self.renewed
     }
 
@@ -236,7 +241,7 @@ impl<O: Clone> Elector<O> {
 
     /// The next request of the current attempt. `wall` is written into the record.
     #[must_use]
-    pub(crate) fn request(&self, now: Instant, wall: Timestamp) -> Request<O> {
+    pub(crate) fn request(&self, now: Mark, wall: Timestamp) -> Request<O> {
         match (self.stage, &self.observed) {
             (Stage::Begin, Observed::Lease(lease, _)) if self.leads(now) => {
                 Request::Update(self.next_lease(lease, wall))
@@ -251,19 +256,23 @@ impl<O: Clone> Elector<O> {
         }
     }
 
-    /// Handles the response to `request`, which was sent at `sent`.
+    /// Handles the response to `request`, which was sent at `sent`. A response that is late counts as lost.
     pub(crate) fn answered(
         &mut self,
         request: &Request<O>,
-        sent: Instant,
+        sent: Mark,
         answer: LeaseResponse<O>,
-        now: Instant,
+        now: Mark,
         rng: &mut fastrand::Rng,
     ) -> Next {
+        // A process that was stopped in between may still receive it.
+        let is_late = now.saturating_duration_since(sent) > self.timing.request_timeout();
+        let answer = if is_late { LeaseResponse::Failed } else { answer };
         match (request, answer) {
             (Request::Get, LeaseResponse::Lease(lease)) => {
+                let is_first = matches!(self.observed, Observed::Nothing) && lease.record.holder == self.identity;
                 self.take(lease, now);
-                if self.may_write(now) {
+                if is_first || self.may_write(now) {
                     self.stage = Stage::Write;
                     return Next::Continue;
                 }
@@ -294,10 +303,13 @@ impl<O: Clone> Elector<O> {
                 self.stage = Stage::Read;
                 Next::Continue
             }
-            (
-                Request::Get | Request::Create(_) | Request::Update(_),
-                LeaseResponse::Failed | LeaseResponse::NotFound,
-            ) => self.end_attempt(now, rng),
+            (Request::Create(_), LeaseResponse::Failed | LeaseResponse::NotFound) => {
+                self.creation_is_open = true;
+                self.end_attempt(now, rng)
+            }
+            (Request::Get | Request::Update(_), LeaseResponse::Failed | LeaseResponse::NotFound) => {
+                self.end_attempt(now, rng)
+            }
         }
     }
 
@@ -305,7 +317,7 @@ impl<O: Clone> Elector<O> {
     /// at once with an update of that version, because it need not be read again.
     ///
     /// A watch may be behind: its lease is taken only if it is newer than the known lease.
-    pub(crate) fn observe(&mut self, lease: Lease<O>, now: Instant) -> bool {
+    pub(crate) fn observe(&mut self, lease: Lease<O>, now: Mark) -> bool {
         let is_known = |known: &Lease<O>| known.version.is_at_least(&lease.version) == Some(true);
         if self.last_lease().is_some_and(is_known) {
             return false;
@@ -319,7 +331,7 @@ impl<O: Clone> Elector<O> {
     }
 
     /// Takes a lease as the API server has it.
-    fn take(&mut self, lease: Lease<O>, now: Instant) {
+    fn take(&mut self, lease: Lease<O>, now: Mark) {
         if lease.record.holder != self.identity {
             self.renewed = None;
         }
@@ -335,7 +347,7 @@ impl<O: Clone> Elector<O> {
     ///
     /// Between two reads that are further apart than the renew deadline, another candidate may have created the lease
     /// and lost it. The wait begins again then.
-    fn read_absence(&mut self, now: Instant) {
+    fn read_absence(&mut self, now: Mark) {
         let longest_gap = self.timing.renew_deadline;
         self.observed = match std::mem::replace(&mut self.observed, Observed::Nothing) {
             Observed::Nothing => Observed::Nothing,
@@ -376,17 +388,21 @@ impl<O: Clone> Elector<O> {
     }
 
     /// Returns `true` if the lease is this participant's, free, or expired, or may be created.
-    fn may_write(&self, now: Instant) -> bool {
+    fn may_write(&self, now: Mark) -> bool {
         match &self.observed {
             Observed::Nothing => true,
             Observed::Lease(lease, _) if lease.record.holder.is_empty() => true,
-            Observed::Lease(lease, _) if lease.record.holder == self.identity => true,
+            Observed::Lease(lease, _)
+                if lease.record.holder == self.identity && (!self.creation_is_open || self.leads(now)) =>
+            {
+                true
+            }
             Observed::Lease(..) | Observed::Deleted { .. } => self.expires().is_none_or(|expires| now >= expires),
         }
     }
 
     /// The time from which no other process may write any more, unless the lease changes.
-    fn expires(&self) -> Option<Instant> {
+    fn expires(&self) -> Option<Mark> {
         match &self.observed {
             Observed::Nothing => None,
             Observed::Lease(lease, since) => Some(*since + lease.record.duration),
@@ -412,7 +428,7 @@ impl<O: Clone> Elector<O> {
         LeaseRecord { holder: self.identity.clone(), duration, acquired_at, renewed_at, transitions }
     }
 
-    fn end_attempt(&mut self, now: Instant, rng: &mut fastrand::Rng) -> Next {
+    fn end_attempt(&mut self, now: Mark, rng: &mut fastrand::Rng) -> Next {
         self.stage = Stage::Begin;
         let period = self.timing.retry_period;
         if self.renewed.is_some() {

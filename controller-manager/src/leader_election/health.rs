@@ -1,10 +1,11 @@
 //! The health check of leader election.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use kcm_framework::client::{ElapsedClock, Mark};
 use serde::Serialize;
 use tokio::sync::watch;
-use tokio::time::Instant;
 
 use super::leadership::Leadership;
 
@@ -39,20 +40,25 @@ pub(crate) struct LeaseStatus {
 pub(crate) struct LeaderHealth {
     duration: Duration,
     leases: Vec<(String, watch::Receiver<Leadership>)>,
+    clock: Arc<dyn ElapsedClock>,
 }
 
 impl LeaderHealth {
     /// The name of the check.
     pub(crate) const NAME: &str = "leaderElection";
 
-    /// A check of leases that are valid for `duration` after each renewal, each with its name.
-    pub(crate) const fn new(duration: Duration, leases: Vec<(String, watch::Receiver<Leadership>)>) -> Self {
-        Self { duration, leases }
+    /// A check of leases that are valid for `duration` by `clock` after each renewal, each with its name.
+    pub(crate) fn new(
+        duration: Duration,
+        leases: Vec<(String, watch::Receiver<Leadership>)>,
+        clock: Arc<dyn ElapsedClock>,
+    ) -> Self {
+        Self { duration, leases, clock }
     }
 
     /// The status of each lease.
     pub(crate) fn leases(&self) -> Vec<LeaseStatus> {
-        let now = Instant::now();
+        let now = self.clock.now();
         let status = |(name, leadership): &(String, watch::Receiver<Leadership>)| {
             let leadership = leadership.borrow();
             let renewed = leadership.renewed_at.map(|renewed_at| now.saturating_duration_since(renewed_at));
@@ -71,7 +77,7 @@ impl LeaderHealth {
     /// # Errors
     /// The reason why this process is unhealthy.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let now = Instant::now();
+        let now = self.clock.now();
         self.leases.iter().try_for_each(|(name, leadership)| {
             if is_overdue(leadership.borrow().renewed_at, self.duration, now) {
                 return Err(format!("failed election to renew leadership on lease {name}"));
@@ -83,19 +89,21 @@ impl LeaderHealth {
 
 /// Returns `true` if a leader that renewed its lease last at `renewed_at` should have noticed long ago that the lease
 /// has ended.
-fn is_overdue(renewed_at: Option<Instant>, duration: Duration, now: Instant) -> bool {
+fn is_overdue(renewed_at: Option<Mark>, duration: Duration, now: Mark) -> bool {
     renewed_at.is_some_and(|renewed_at| now.saturating_duration_since(renewed_at) > duration + TOLERANCE)
 }
 
 #[cfg(test)]
 mod tests {
+    use kcm_framework::client::SimulatedElapsed;
+
     use super::*;
 
     const DURATION: Duration = Duration::from_secs(15);
 
     #[test]
     fn a_leader_that_does_not_renew_is_unhealthy_twenty_seconds_after_the_end_of_its_lease() {
-        let renewed = Instant::now();
+        let renewed = Mark::after(Duration::from_hours(1));
         for (age, expected) in [(0, false), (15, false), (35, false), (36, true)] {
             let now = renewed + Duration::from_secs(age);
             assert_eq!(is_overdue(Some(renewed), DURATION, now), expected, "{age} s");
@@ -104,13 +112,14 @@ mod tests {
 
     #[test]
     fn a_process_that_does_not_lead_is_healthy() {
-        assert!(!is_overdue(None, DURATION, Instant::now()));
+        assert!(!is_overdue(None, DURATION, Mark::after(Duration::from_hours(1))));
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_status_of_a_lease_names_its_holder_and_the_last_renewal_of_a_leader() {
-        let leadership = watch::Sender::<Leadership>::default();
-        let health = LeaderHealth::new(DURATION, vec![("main".to_owned(), leadership.subscribe())]);
+        let (leadership, clock) = (watch::Sender::<Leadership>::default(), SimulatedElapsed::starting_now());
+        let leases = vec![("main".to_owned(), leadership.subscribe())];
+        let health = LeaderHealth::new(DURATION, leases, Arc::new(clock.clone()));
         let status = |holder: Option<&str>, leads, renewed_seconds_ago| LeaseStatus {
             name: "main".to_owned(),
             holder: holder.map(str::to_owned),
@@ -119,7 +128,7 @@ mod tests {
         };
         assert_eq!(health.leases(), [status(None, false, None)]);
         let holder = Some("a_1".to_owned());
-        let renewed_at = Some(Instant::now());
+        let renewed_at = Some(clock.now());
         leadership.send_replace(Leadership { holder, term: Some(1), renewed_at, ..Leadership::default() });
         tokio::time::advance(Duration::from_secs(2)).await;
         assert_eq!(health.leases(), [status(Some("a_1"), true, Some(2))]);
@@ -129,11 +138,12 @@ mod tests {
     async fn any_lease_that_is_not_renewed_makes_the_process_unhealthy() {
         let (main, migration) = (watch::Sender::default(), watch::Sender::<Leadership>::default());
         let leases = vec![("main".to_owned(), main.subscribe()), ("migration".to_owned(), migration.subscribe())];
-        let health = LeaderHealth::new(DURATION, leases);
+        let clock = SimulatedElapsed::starting_now();
+        let health = LeaderHealth::new(DURATION, leases, Arc::new(clock.clone()));
         assert_eq!(health.check(), Ok(()));
-        migration.send_replace(Leadership { renewed_at: Some(Instant::now()), ..Leadership::default() });
+        migration.send_replace(Leadership { renewed_at: Some(clock.now()), ..Leadership::default() });
         tokio::time::advance(Duration::from_secs(36)).await;
-        main.send_replace(Leadership { renewed_at: Some(Instant::now()), ..Leadership::default() });
+        main.send_replace(Leadership { renewed_at: Some(clock.now()), ..Leadership::default() });
         assert_eq!(health.check(), Err("failed election to renew leadership on lease migration".to_owned()));
         migration.send_replace(Leadership::default());
         assert_eq!(health.check(), Ok(()));

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kcm_framework::api::{KnownView as _, ObjectKey, View as _};
-use kcm_framework::client::{ApiClient, ApiError, Payload, Subresource};
+use kcm_framework::client::{ApiClient, ApiError, ElapsedClock, Mark, Payload, Subresource};
 use kcm_framework::clock::Clock;
 use kcm_framework::{CacheVersions, Predecessor};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::elector::{Elector, Lease, LeaseRecord, LeaseResponse, Next, Request, Timing};
@@ -16,6 +16,8 @@ use super::fences::LeaseFence;
 use super::leadership::Leadership;
 use super::lease_object::LeaseObject;
 use super::report::Report;
+use super::request_connection::RequestConnection;
+use super::suspension::Suspensions;
 use super::watchdog::Watchdog;
 
 /// The task that keeps the lease.
@@ -28,6 +30,7 @@ pub(crate) struct Keeper {
     options: KeeperOptions,
     /// Whether a write with an unknown result was sent.
     may_have_written: bool,
+    suspensions: Suspensions,
     rng: fastrand::Rng,
     /// Number of terms of leadership that have begun.
     terms: u64,
@@ -43,7 +46,7 @@ const UNREADY_PATIENCE: Duration = Duration::from_secs(30);
 /// Reason for the end of a [`Keeper::run`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// It was stopped.
+    /// The keeper was stopped by its caller.
     Stopped,
     /// The main thread is blocked. This process leads no more, and the lease expires.
     MainThreadBlocked,
@@ -76,18 +79,27 @@ pub(crate) struct KeeperOptions {
     pub(crate) watchdog: Watchdog,
     /// Whether this manager can act as soon as it leads.
     pub(crate) ready: watch::Receiver<bool>,
+    /// The clock by which the lease is held.
+    pub(crate) elapsed: Arc<dyn ElapsedClock>,
+    /// The connection for the requests of the controllers.
+    pub(crate) connection: Arc<dyn RequestConnection>,
 }
+
+/// Time after which an unusable connection is looked at again, which sends no request.
+const UNUSABLE: Duration = Duration::from_millis(250);
 
 impl Keeper {
     /// A keeper of a lease for `elector`.
     pub(crate) fn new(elector: Elector<Arc<LeaseObject>>, options: KeeperOptions) -> Self {
         let rng = fastrand::Rng::with_seed(options.seed);
         options.report.is_candidate();
+        let suspensions = Suspensions::of(Arc::clone(&options.elapsed));
         Self {
             elector,
             options,
             rng,
             may_have_written: false,
+            suspensions,
             terms: 0,
             predecessor: Predecessor::Unknown,
             withheld_since: None,
@@ -103,7 +115,9 @@ impl Keeper {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return End::Stopped,
-                () = end_of(self.elector.leads_until()) => self.step_down("it was not renewed in time"),
+                () = end_of(self.elector.leads_until(), &*self.options.elapsed) => {
+                    self.step_down("it was not renewed in time");
+                }
                 Ok(()) = self.options.changes.changed() => {
                     if self.observe() {
                         next_attempt = Instant::now();
@@ -118,24 +132,54 @@ impl Keeper {
                         return End::MainThreadBlocked;
                     }
                     was_blocked = is_blocked;
-                    next_attempt = if is_blocked { Instant::now() + SECOND_LOOK } else { self.attempt(stop).await };
+                    next_attempt = if is_blocked {
+                        Instant::now() + SECOND_LOOK
+                    } else if self.can_act() {
+                        self.attempt(stop).await
+                    } else {
+                        Instant::now() + UNUSABLE
+                    };
                 }
             }
         }
     }
 
+    /// Returns `true` if the controllers can act under the lease, or could until recently. Steps down otherwise: another
+    /// replica may reach an API server that serves.
+    fn can_act(&mut self) -> bool {
+        let Some((time, reason)) = self.options.connection.unusable() else { return true };
+        let leads = self.elector.leads_until().is_some();
+        if leads && time < self.options.timing.renew_deadline {
+            return true;
+        }
+        if leads {
+            self.step_down(&format!("its controllers have no usable connection: {reason}"));
+        }
+        false
+    }
+
+    /// Stops leading if the machine was suspended: the lease is read before it is written again. Returns `true` if it was.
+    fn was_suspended(&mut self) -> bool {
+        let suspended = self.suspensions.since_last();
+        if suspended.is_some() && self.elector.leads_until().is_some() {
+            self.step_down("the machine was suspended");
+        }
+        suspended.is_some()
+    }
+
     /// Sends the requests of one attempt; returns when the next begins.
     async fn attempt(&mut self, stop: &CancellationToken) -> Instant {
         loop {
-            let request = self.elector.request(Instant::now(), self.options.clock.now());
+            self.was_suspended();
+            let request = self.elector.request(self.options.elapsed.now(), self.options.clock.now());
             if self.elector.is_on_slow_path() {
                 self.options.report.slow_path();
             }
-            let sent = Instant::now();
+            let (sent, sent_at) = (self.options.elapsed.now(), Instant::now());
             let is_read = matches!(request, Request::Get);
             if !is_read && !self.elector.leads(sent) {
                 if !self.may_compete() {
-                    return sent + self.options.timing.retry_period;
+                    return sent_at + self.options.timing.retry_period;
                 }
                 self.predecessor = match &request {
                     Request::Update(lease) => lease.object.predecessor(),
@@ -147,13 +191,15 @@ impl Keeper {
                 biased;
                 // A write may take effect even if nothing waits for its response.
                 () = stop.cancelled(), if is_read => return Instant::now(),
-                () = end_of(self.elector.leads_until()) => {
+                () = end_of(self.elector.leads_until(), &*self.options.elapsed) => {
                     self.step_down("it was not renewed in time");
                     return Instant::now() + self.options.timing.retry_period;
                 }
                 answer = timeout(self.options.timing.request_timeout(), self.send(&request)) => answer,
             };
             let answer = match answer {
+                // The response may be older than the suspension.
+                _ if self.was_suspended() => LeaseResponse::Failed,
                 Ok(Ok(object)) => {
                     self.may_have_written = false;
                     LeaseResponse::Lease(Arc::new(object).lease())
@@ -168,13 +214,13 @@ impl Keeper {
                     LeaseResponse::Failed
                 }
             };
-            let next = self.elector.answered(&request, sent, answer, Instant::now(), &mut self.rng);
+            let next = self.elector.answered(&request, sent, answer, self.options.elapsed.now(), &mut self.rng);
             self.publish();
             match next {
                 Next::Continue => {}
                 Next::After(delay) => {
                     self.withheld_since = None;
-                    return sent + delay;
+                    return sent_at + delay;
                 }
             }
         }
@@ -216,7 +262,7 @@ impl Keeper {
     /// Takes the lease from the watch. Returns `true` if it is free.
     fn observe(&mut self) -> bool {
         let Some(object) = self.options.changes.borrow_and_update().clone() else { return false };
-        let is_free = self.elector.observe(object.lease(), Instant::now());
+        let is_free = self.elector.observe(object.lease(), self.options.elapsed.now());
         if !is_free {
             self.withheld_since = None;
         }
@@ -323,9 +369,11 @@ impl Keeper {
 }
 
 /// Waits for a time, or for ever if it is `None`.
-async fn end_of(leading: Option<Instant>) {
+///
+/// The timer is late if the machine is suspended, so every response is checked for that.
+async fn end_of(leading: Option<Mark>, clock: &dyn ElapsedClock) {
     match leading {
-        Some(until) => sleep_until(until).await,
+        Some(until) => sleep(until.saturating_duration_since(clock.now())).await,
         None => std::future::pending().await,
     }
 }

@@ -5,20 +5,20 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kcm_framework::client::ExecPluginMetrics;
+use kcm_framework::client::{BootClock, ExecPluginMetrics};
 use kcm_framework::{Handover, Manager, ManagerError, ManagerHandle, Stage, Stop};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::ended::Ended;
-use super::fences::{Fences, LeaseFence};
+use super::fences::LeaseFence;
 use super::health::LeaderHealth;
 use super::leadership::Leadership;
 use super::migration::{Migration, MigrationLease};
 use super::report::LeaseMetrics;
 use super::settings::{Election, Policy};
-use super::thread::{Compete, GiveUp, LeaseThread, LeaseThreadError, Options};
+use super::thread::{Compete, GiveUp, Held, LeaseThread, LeaseThreadError, Options};
 use super::watchdog::Watchdog;
 
 /// A process that competes for the lease of its manager, and for the lease of leader migration if it is enabled.
@@ -47,6 +47,7 @@ impl Candidate {
             metrics,
             plugins,
             watchdog,
+            elapsed: Arc::new(BootClock),
             leadership: watch::Sender::default(),
             ready: watch::Sender::default(),
         };
@@ -58,7 +59,8 @@ impl Candidate {
     pub(crate) fn health(&self) -> LeaderHealth {
         let leases = [Some(&self.main), self.migration.as_ref().map(MigrationLease::options)];
         let watched = |options: &Options| (options.lease.name().to_owned(), options.leadership.subscribe());
-        LeaderHealth::new(self.main.timing.lease_duration, leases.into_iter().flatten().map(watched).collect())
+        let leases = leases.into_iter().flatten().map(watched).collect();
+        LeaderHealth::new(self.main.timing.lease_duration, leases, Arc::clone(&self.main.elapsed))
     }
 
     /// Runs `manager` until `stop`, its loops while this process leads.
@@ -82,10 +84,13 @@ impl Candidate {
         let handle = manager.handle();
         handle.stop_loops(Duration::ZERO).await;
         handle.fence().reserve(main.timing.reserve());
-        let (fences, fence) = Fences::new(handle.fence().clone());
-        let migration = migration.map(|migration| migration.of_manager(&handle, &fences, Arc::clone(compete), policy));
+        let fence = LeaseFence::new(handle.fence().clone(), Arc::clone(&main.elapsed));
+        let migration = migration.map(|migration| migration.of_manager(&manager, Arc::clone(compete), policy));
+        let fences = migration.as_ref().map(|migration| migration.fence().clone());
+        let fences: Vec<_> = fences.into_iter().chain([fence.clone()]).collect();
         let handover = main.releases.then_some(fences);
-        let lease = Lease { options: main, compete: Arc::clone(compete), fence };
+        let held = Held { fence, connection: Arc::new(handle.clone()) };
+        let lease = Lease { options: main, compete: Arc::clone(compete), held };
         let leadership = lease.options.leadership.subscribe();
         let mut leader = Leader { handle, policy, handover, leadership, migration, term: None };
         if policy.warm_standby {
@@ -100,12 +105,12 @@ impl Candidate {
 struct Lease {
     options: Options,
     compete: Compete,
-    fence: LeaseFence,
+    held: Held,
 }
 
 impl Lease {
     async fn compete(self) -> Result<LeaseThread, LeaseThreadError> {
-        (self.compete)(self.options, self.fence).await
+        (self.compete)(self.options, self.held).await
     }
 }
 
@@ -114,7 +119,7 @@ struct Leader {
     handle: ManagerHandle,
     policy: Policy,
     /// Fences to close before the leases are released; `None` if they are not released.
-    handover: Option<Fences>,
+    handover: Option<Vec<LeaseFence>>,
     leadership: watch::Receiver<Leadership>,
     migration: Option<Migration>,
     /// The term in which the loops run.
@@ -216,7 +221,7 @@ impl Leader {
         let (grace, fences, until) = (self.policy.grace, self.handover.clone(), self.give_up_until());
         let handover = handle.handover();
         let released = async {
-            drain(&handle, grace, fences.as_ref()).await;
+            drain(&handle, grace, fences.as_deref()).await;
             self.give_up(thread, &handover, until, &stop.abort).await;
         };
         let (ended, ()) = tokio::join!(running, released);
@@ -317,12 +322,12 @@ async fn settle(handover: &Handover, until: Instant) -> GiveUp {
 
 /// Stops the loops. If a successor is to lead, no write is sent after [`HANDOVER`], and writes that have been sent are
 /// waited for.
-async fn drain(handle: &ManagerHandle, grace: Duration, handover: Option<&Fences>) {
+async fn drain(handle: &ManagerHandle, grace: Duration, handover: Option<&[LeaseFence]>) {
     let mut stopping = pin!(handle.stop_loops(grace));
     let Some(fences) = handover else { return stopping.await };
     if timeout(HANDOVER, &mut stopping).await.is_err() {
         tracing::info!("Running reconciles send no more writes, so that another replica can continue them");
-        fences.close();
+        fences.iter().for_each(LeaseFence::end);
         stopping.await;
     }
 }

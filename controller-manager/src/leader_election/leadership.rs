@@ -1,7 +1,7 @@
 //! Leadership of this manager, as the keeper of a lease publishes it.
 
 use kcm_framework::Predecessor;
-use tokio::time::Instant;
+use kcm_framework::client::Mark;
 
 /// Leadership of this manager, and the name of the leader.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -14,9 +14,9 @@ pub(crate) struct Leadership {
     /// The manager that led before this term.
     pub(crate) predecessor: Predecessor,
     /// Time at which the last successful renewal was sent, while this manager leads.
-    pub(crate) renewed_at: Option<Instant>,
+    pub(crate) renewed_at: Option<Mark>,
     /// Until when this manager leads without another renewal, while it leads.
-    pub(crate) leads_until: Option<Instant>,
+    pub(crate) leads_until: Option<Mark>,
     /// Until when a write of this manager may take effect, while it leads.
-    pub(crate) writes_until: Option<Instant>,
+    pub(crate) writes_until: Option<Mark>,
 }

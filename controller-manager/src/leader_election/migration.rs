@@ -12,16 +12,18 @@
 //! lease is competed for when the token controller runs, here as soon as the first is acquired.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use kcm_framework::ManagerHandle;
 use kcm_framework::api::ObjectKey;
+use kcm_framework::client::Fence;
+use kcm_framework::{Manager, ManagerHandle};
 use tokio::sync::watch;
 
 use super::ended::Ended;
-use super::fences::{Fences, LeaseFence};
+use super::fences::LeaseFence;
 use super::leadership::Leadership;
 use super::settings::{MigrationSettings, Policy};
-use super::thread::{Compete, GiveUp, LeaseThread, LeaseThreadError, Options};
+use super::thread::{Compete, GiveUp, Held, LeaseThread, LeaseThreadError, Options};
 
 /// The lease of leader migration, before its manager runs.
 pub(super) struct MigrationLease {
@@ -43,16 +45,18 @@ impl MigrationLease {
         &self.options
     }
 
-    pub(super) fn of_manager(
-        self,
-        handle: &ManagerHandle,
-        fences: &Fences,
-        compete: Compete,
-        policy: Policy,
-    ) -> Migration {
+    /// The controllers of `manager` under this lease, whose clients get a fence of their own.
+    pub(super) fn of_manager(self, manager: &Manager, compete: Compete, policy: Policy) -> Migration {
+        let fence = Fence::default();
+        fence.reserve(self.options.timing.reserve());
+        for controller in &self.controllers {
+            manager.clients().set_fence(controller, fence.clone());
+        }
+        let handle = manager.handle();
         let leadership = self.options.leadership.subscribe();
-        let (handle, fence) = (handle.clone(), fences.of_another_lease());
-        Migration { lease: self, handle, fence, compete, policy, leadership, thread: None, term: None }
+        let fence = LeaseFence::new(fence, Arc::clone(&self.options.elapsed));
+        let held = Held { fence, connection: Arc::new(handle.clone()) };
+        Migration { lease: self, handle, held, compete, policy, leadership, thread: None, term: None }
     }
 }
 
@@ -60,7 +64,7 @@ impl MigrationLease {
 pub(super) struct Migration {
     lease: MigrationLease,
     handle: ManagerHandle,
-    fence: LeaseFence,
+    held: Held,
     compete: Compete,
     policy: Policy,
     leadership: watch::Receiver<Leadership>,
@@ -81,7 +85,7 @@ impl Migration {
     /// # Errors
     /// If the thread of the lease cannot run.
     pub(super) async fn compete(&mut self) -> Result<(), LeaseThreadError> {
-        self.thread = Some((self.compete)(self.lease.options.clone(), self.fence.clone()).await?);
+        self.thread = Some((self.compete)(self.lease.options.clone(), self.held.clone()).await?);
         Ok(())
     }
 
@@ -91,7 +95,11 @@ impl Migration {
             thread.stop(how).await;
         }
         self.term = None;
-        self.fence.lift();
+    }
+
+    /// The fence of the controllers that migrate.
+    pub(super) const fn fence(&self) -> &LeaseFence {
+        &self.held.fence
     }
 
     /// Waits for a change of the lease, which the loops follow.
@@ -121,7 +129,6 @@ impl Migration {
                 tracing::warn!(lease = %self.lease.options.lease, "Lease lost; stopping the migrated controllers");
                 let migrates = |controller: &str| self.lease.controllers.contains(controller);
                 self.handle.stop_loops_of(migrates, self.policy.grace).await;
-                self.fence.lift();
             }
             self.term = term;
             if term.is_some() {

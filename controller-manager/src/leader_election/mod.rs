@@ -26,7 +26,9 @@ mod migration;
 mod migration_config;
 mod observer;
 mod report;
+mod request_connection;
 mod settings;
+mod suspension;
 #[cfg(test)]
 mod tests;
 mod thread;

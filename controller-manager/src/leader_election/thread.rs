@@ -6,7 +6,9 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use kcm_framework::CacheVersions;
 use kcm_framework::api::{Fnv1a, ObjectKey};
-use kcm_framework::client::{ClientBuilder, ExecPluginMetrics, Limits, StackError, UserAgent, connect_with_metrics};
+use kcm_framework::client::{
+    ClientBuilder, ElapsedClock, ExecPluginMetrics, Limits, StackError, UserAgent, connect_with_metrics,
+};
 use kcm_framework::clock::{Clock, SystemClock};
 use kcm_framework::events::Broadcaster;
 use kcm_framework::informers::{Factory, FactoryOptions};
@@ -18,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::fences::LeaseFence;
 use super::keeper::End;
 use super::report::{LeaseMetrics, Report};
+use super::request_connection::RequestConnection;
 use super::watchdog::Watchdog;
 use super::{Elector, Keeper, KeeperOptions, Leadership, Timing, watch_lease};
 
@@ -39,6 +42,8 @@ pub(crate) struct Options {
     pub(crate) plugins: ExecPluginMetrics,
     /// The watchdog of the main thread.
     pub(crate) watchdog: Watchdog,
+    /// The clock by which the lease is held.
+    pub(crate) elapsed: Arc<dyn ElapsedClock>,
     /// Sends changes of the leadership.
     pub(crate) leadership: watch::Sender<Leadership>,
     /// Whether this process can act as soon as it leads.
@@ -69,6 +74,15 @@ impl StopLease {
     }
 }
 
+/// The parts of a manager that the thread of a lease uses.
+#[derive(Clone)]
+pub(crate) struct Held {
+    /// The fence of the controllers that the lease covers.
+    pub(crate) fence: LeaseFence,
+    /// The connection for the requests of these controllers.
+    pub(crate) connection: Arc<dyn RequestConnection>,
+}
+
 /// The thread that keeps a lease, over a connection and with rate limits of its own.
 ///
 /// Neither a long reconcile nor a full queue of requests delays a renewal. The fence is opened and closed on this
@@ -93,9 +107,9 @@ pub(crate) enum LeaseThreadError {
     Ended,
 }
 
-/// Starts the thread that competes for the lease of these options, whose writes pass this fence.
+/// Starts the thread that competes for the lease of these options.
 pub(crate) type Compete =
-    Arc<dyn Fn(Options, LeaseFence) -> BoxFuture<'static, Result<LeaseThread, LeaseThreadError>> + Send + Sync>;
+    Arc<dyn Fn(Options, Held) -> BoxFuture<'static, Result<LeaseThread, LeaseThreadError>> + Send + Sync>;
 
 impl LeaseThread {
     /// The handle of what keeps a lease until `stop`, and then drops the sender of `ended`.
@@ -105,14 +119,14 @@ impl LeaseThread {
 
     /// Starts threads that connect with `config`.
     pub(crate) fn with_config(config: kube::Config) -> Compete {
-        Arc::new(move |options, fence| Box::pin(Self::start(config.clone(), options, fence)))
+        Arc::new(move |options, held| Box::pin(Self::start(config.clone(), options, held)))
     }
 
     /// Starts the thread.
     ///
     /// # Errors
     /// If the thread cannot run.
-    async fn start(config: kube::Config, options: Options, fence: LeaseFence) -> Result<Self, LeaseThreadError> {
+    async fn start(config: kube::Config, options: Options, held: Held) -> Result<Self, LeaseThreadError> {
         let (started, start) = oneshot::channel();
         let (end, ended) = oneshot::channel();
         let stop = StopLease::default();
@@ -122,7 +136,7 @@ impl LeaseThread {
             // Dropped in reverse, even if the thread panics.
             let _end = end;
             let _leadership = NoLeaderOnDrop(options.leadership.clone());
-            runtime.block_on(keep(&config, options, &fence, &stopped, started));
+            runtime.block_on(keep(options, held, &stopped, started));
             runtime.shutdown_timeout(Duration::ZERO);
         })?;
         start.await.map_err(|_| LeaseThreadError::Ended)??;
@@ -154,20 +168,14 @@ impl Drop for NoLeaderOnDrop {
     }
 }
 
-async fn keep(
-    config: &kube::Config,
-    options: Options,
-    fence: &LeaseFence,
-    stop: &StopLease,
-    started: oneshot::Sender<Result<(), LeaseThreadError>>,
-) {
+async fn keep(options: Options, held: Held, stop: &StopLease, started: oneshot::Sender<Result<(), LeaseThreadError>>) {
     let client = match connect_with_metrics(config, &options.plugins) {
         Ok(client) => client,
         Err(error) => return drop(started.send(Err(error.into()))),
     };
     // An error means that the caller was dropped, which cancels nothing: the process ends.
     drop(started.send(Ok(())));
-    keep_through(client, Arc::new(SystemClock), options, fence, stop).await;
+    keep_through(client, Arc::new(SystemClock), options, held, stop).await;
 }
 
 /// Keeps the lease through `client` until `stop`, and then gives it up.
@@ -175,11 +183,23 @@ pub(crate) async fn keep_through(
     client: kube::Client,
     clock: Arc<dyn Clock>,
     options: Options,
-    fence: &LeaseFence,
+    held: Held,
     stop: &StopLease,
 ) {
-    let Options { lease, identity, timing, limits, releases, metrics, plugins: _, watchdog, leadership, ready } =
-        options;
+    let Held { fence, connection } = held;
+    let Options {
+        lease,
+        identity,
+        timing,
+        limits,
+        releases,
+        metrics,
+        plugins: _,
+        watchdog,
+        elapsed,
+        leadership,
+        ready,
+    } = options;
     // Random, as the identity is.
     let seed = Fnv1a::new().part(&identity).value();
     let clients = ClientBuilder::new(client, UserAgent::default(), limits);
@@ -204,6 +224,8 @@ pub(crate) async fn keep_through(
         report,
         watchdog: watchdog.clone(),
         ready: ready.subscribe(),
+        elapsed,
+        connection,
     };
     let mut keeper = Keeper::new(Elector::new(identity, timing), options);
     let end = keeper.run(&stop.requested).await;

@@ -1,6 +1,6 @@
 //! Leader migration: controllers under a lease of their own.
 
-use kcm_sandbox_apiserver::{DEPLOYMENTS, LEASES, PODS, REPLICA_SETS, Sandbox};
+use kcm_sandbox_apiserver::{DEPLOYMENTS, Fault, LEASES, PODS, REPLICA_SETS, Sandbox, Verb};
 use rcgen::KeyPair;
 use serde_json::json;
 
@@ -105,4 +105,30 @@ async fn the_token_controller_runs_under_the_main_lease_whatever_the_configurati
         manager.terminate();
         assert_eq!(manager.ended().await.code, Some(0));
     }
+}
+
+#[tokio::test]
+async fn a_lost_lease_of_migration_stops_no_writes_under_the_main_lease() {
+    let sandbox = Sandbox::default();
+    // The migrated controller takes some seconds to stop.
+    let stalled = sandbox.faults().inject(Fault::on(Verb::Create).resource(REPLICA_SETS).stall());
+    create(&sandbox, &DEPLOYMENTS, "web", 1);
+    let server = Server::start(sandbox).await;
+    let folder = Folder::new();
+    let entries = "- {name: deployment-controller, component: kube-controller-manager}\n";
+    let file = folder.file("migration.yaml", &format!("{MIGRATION}{entries}"));
+    let file = format!("--leader-migration-config={file}");
+    let controllers = "--controllers=deployment,replicaset";
+    let arguments = ["--enable-leader-migration", &file, controllers, "--exit-on-lost-lease=false"];
+    let mut manager = start(&server, &folder, &arguments);
+    until("the migrated controller writes", || stalled.hits() == 1).await;
+    give_away(&server.sandbox, &key("migration"), 3600);
+    manager.says("Lease lost; stopping the migrated controllers").await;
+    create(&server.sandbox, &REPLICA_SETS, "bare", 1);
+    until("the other controller acts", || !server.sandbox.list(&PODS, None).is_empty()).await;
+    manager.terminate();
+    let ended = manager.ended().await;
+    assert_eq!(ended.code, Some(0));
+    let is_held_back = |line: &&str| line.contains("bare") && line.contains("sends no writes");
+    assert_eq!(ended.stderr.lines().find(is_held_back), None);
 }

@@ -298,7 +298,8 @@ impl ManagerHandle {
         }
     }
 
-    /// The fence that all writes of the manager pass.
+    /// The fence that all writes of the manager pass, except writes of controllers with a
+    /// [fence of their own](kcm_client::ClientBuilder::set_fence).
     ///
     /// A manager that may have lost its lease closes the fence, and then stops its loops.
     #[must_use]

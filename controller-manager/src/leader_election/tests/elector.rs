@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::time::Instant;
+use kcm_framework::client::Mark;
 
 use super::super::elector::{Elector, Lease, LeaseRecord, LeaseResponse, Next, Request, Timing};
 
@@ -32,13 +32,17 @@ fn lease(version: &str, holder: &str, duration: Duration) -> Lease {
 /// A participant, the clock of its machine, and its random numbers.
 struct Participant {
     elector: Elector,
-    now: Instant,
+    now: Mark,
     rng: fastrand::Rng,
 }
 
 impl Participant {
     fn new() -> Self {
-        Self { elector: Elector::new(ME, TIMING), now: Instant::now(), rng: fastrand::Rng::with_seed(1) }
+        Self {
+            elector: Elector::new(ME, TIMING),
+            now: Mark::after(Duration::from_hours(1)),
+            rng: fastrand::Rng::with_seed(1),
+        }
     }
 
     /// The next request, sent at a second of the wall clock.
@@ -113,7 +117,7 @@ fn a_lease_expires_its_own_duration_after_its_last_change_was_seen_whatever_its_
 
 #[test]
 fn a_change_of_the_holder_is_a_transition_and_a_renewal_is_none() {
-    let taken = Participant::leading().elector.request(Instant::now(), wall(12));
+    let taken = Participant::leading().elector.request(Mark::after(Duration::from_hours(1)), wall(12));
     let Request::Update(Lease { record, version, .. }) = taken else { panic!("{taken:?}") };
     assert_eq!(version, "6".into());
     let expected = LeaseRecord {
@@ -187,7 +191,7 @@ fn a_lease_that_was_deleted_is_created_when_its_last_holder_writes_no_more() {
         assert_eq!(candidate.elector.holder(), None);
     }
     assert!(matches!(candidate.request(0), Request::Create(_)));
-    candidate.now += TIMING.retry_period;
+    candidate.now = candidate.now + TIMING.retry_period;
     assert_eq!(candidate.request(0), Request::Get, "another may have created it since");
 }
 
@@ -211,7 +215,7 @@ fn a_process_that_held_the_lease_before_it_was_deleted_waits_too_unless_it_leads
     assert!(matches!(leader.request(12), Request::Create(_)), "nobody else can have taken it");
 
     let mut former = Participant::leading();
-    former.now += seconds(60);
+    former.now = former.now + seconds(60);
     former.elector.step_down();
     let next = former.answered(&Request::Get, LeaseResponse::NotFound);
     assert_ne!(next, Next::Continue, "another may have held it meanwhile");
@@ -254,4 +258,38 @@ fn writes_end_before_the_duration_in_the_record_which_an_admission_webhook_may_h
         let until = sent + Duration::from_millis(expected);
         assert_eq!(leader.elector.writes_until(), Some(until), "{recorded} s");
     }
+}
+
+#[test]
+fn a_response_that_is_late_counts_as_lost() {
+    let mut leader = Participant::leading();
+    let (renewal, sent) = (leader.request(12), leader.now);
+    leader.now = sent + TIMING.request_timeout() + Duration::from_millis(1);
+    let response = LeaseResponse::Lease(lease("7", ME, TIMING.lease_duration));
+    let next = leader.elector.answered(&renewal, sent, response, leader.now, &mut leader.rng);
+    assert_eq!(next, Next::Continue, "it is read again");
+    assert_eq!(leader.elector.last_lease().map(|lease| lease.version.clone()), Some("6".into()));
+}
+
+#[test]
+fn a_creation_that_lands_after_another_has_led_is_waited_out() {
+    let mut candidate = Participant::new();
+    candidate.answered(&Request::Get, LeaseResponse::NotFound);
+    let creation = candidate.request(10);
+    assert!(matches!(creation, Request::Create(_)), "{creation:?}");
+    candidate.answered(&creation, LeaseResponse::Failed);
+    candidate.reads(lease("5", "another", TIMING.lease_duration));
+    // The lease of the other process was deleted, and the creation has landed.
+    let next = candidate.reads(lease("7", ME, TIMING.lease_duration));
+    assert_ne!(next, Next::Continue, "the other process may still write");
+    candidate.now = candidate.now + TIMING.lease_duration;
+    assert_eq!(candidate.reads(lease("7", ME, TIMING.lease_duration)), Next::Continue);
+}
+
+#[test]
+fn a_creation_whose_response_was_lost_is_renewed_at_once_if_nobody_else_was_seen() {
+    let mut candidate = Participant::new();
+    candidate.answered(&Request::Get, LeaseResponse::NotFound);
+    candidate.answered(&candidate.request(10), LeaseResponse::Failed);
+    assert_eq!(candidate.reads(lease("1", ME, TIMING.lease_duration)), Next::Continue);
 }

@@ -93,13 +93,13 @@ impl Replica {
         let (lease, is_cut) = (Arc::<Mutex<JoinSet<()>>>::default(), Arc::<AtomicBool>::default());
         let (tasks, client) = (Arc::downgrade(&lease), client(sandbox, &is_cut));
         let clock: Arc<SimulatedClock> = Arc::new(SimulatedClock::starting_at(sandbox.now()));
-        let compete: Compete = Arc::new(move |options, fence| {
+        let compete: Compete = Arc::new(move |options, held| {
             let (client, clock, stop) = (client.clone(), Arc::clone(&clock), StopLease::default());
             let (end, ended) = oneshot::channel();
             let stopped = stop.clone();
             if let Some(tasks) = tasks.upgrade() {
                 tasks.lock().spawn(async move {
-                    keep_through(client, clock, options, &fence, &stopped).await;
+                    keep_through(client, clock, options, held, &stopped).await;
                     drop(end);
                 });
             }

@@ -3,6 +3,7 @@
 mod elector;
 #[cfg(feature = "builtin")]
 mod handovers;
+mod model;
 mod simulation;
 
 use std::sync::Arc;
@@ -10,21 +11,23 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use kcm_framework::api::ObjectKey;
-use kcm_framework::client::{ClientBuilder, Fence, Limits, UserAgent};
+use kcm_framework::client::{ClientBuilder, Fence, Limits, SimulatedElapsed, UserAgent};
 use kcm_framework::clock::SimulatedClock;
 use kcm_framework::events::Broadcaster;
 use kcm_framework::informers::{Factory, FactoryOptions};
 use kcm_framework::{CacheVersions, Metrics, Predecessor};
 use kcm_sandbox_apiserver::{EVENTS, Fault, LEASES, Sandbox, SandboxOptions, Verb};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::fences::Fences;
+use super::fences::LeaseFence;
 use super::keeper::End;
 use super::report::Report;
+use super::request_connection::RequestConnection;
 use super::watchdog::Watchdog;
 use super::{Elector, Keeper, KeeperOptions, Leadership, LeaseMetrics, Timing, watch_lease};
 use crate::runtime::heartbeat::Heartbeat;
@@ -48,27 +51,41 @@ fn lease() -> ObjectKey {
     ObjectKey::namespaced("kube-system", "kube-controller-manager")
 }
 
+/// The surroundings of a participant, which tests disturb.
+#[derive(Clone)]
+struct Surroundings {
+    watchdog: Watchdog,
+    clock: SimulatedElapsed,
+    connection: Arc<Mutex<Option<Instant>>>,
+    ready: watch::Receiver<bool>,
+}
+
+impl Default for Surroundings {
+    fn default() -> Self {
+        let watchdog = Watchdog::new(Heartbeat::new(), Duration::MAX, || {});
+        let ready = watch::Sender::new(true).subscribe();
+        Self { watchdog, clock: SimulatedElapsed::starting_now(), connection: Arc::default(), ready }
+    }
+}
+
+/// A connection that has been unusable since that time.
+impl RequestConnection for Mutex<Option<Instant>> {
+    fn unusable(&self) -> Option<(Duration, String)> {
+        self.lock().map(|since| (since.elapsed(), "etcd-readiness failed".to_owned()))
+    }
+}
+
 fn participant(sandbox: &Sandbox, identity: &str, seed: u64) -> Participant {
-    participant_when(sandbox, identity, seed, watch::Sender::new(true).subscribe())
+    participant_in(sandbox, identity, seed, Surroundings::default())
 }
 
 /// A process that can act from `ready` on.
 fn participant_when(sandbox: &Sandbox, identity: &str, seed: u64, ready: watch::Receiver<bool>) -> Participant {
-    let watchdog = Watchdog::new(Heartbeat::new(), Duration::MAX, || {});
-    participant_of(sandbox, identity, seed, (ready, watchdog))
+    participant_in(sandbox, identity, seed, Surroundings { ready, ..Surroundings::default() })
 }
 
-/// A process that is watched by `watchdog`.
-fn participant_with(sandbox: &Sandbox, identity: &str, seed: u64, watchdog: Watchdog) -> Participant {
-    participant_of(sandbox, identity, seed, (watch::Sender::new(true).subscribe(), watchdog))
-}
-
-fn participant_of(
-    sandbox: &Sandbox,
-    identity: &str,
-    seed: u64,
-    (ready, watchdog): (watch::Receiver<bool>, Watchdog),
-) -> Participant {
+fn participant_in(sandbox: &Sandbox, identity: &str, seed: u64, surroundings: Surroundings) -> Participant {
+    let Surroundings { watchdog, clock: elapsed, connection, ready } = surroundings;
     let clients =
         ClientBuilder::new(sandbox.client(), UserAgent::new("kube-controller-manager", "v0", ""), Limits::UNLIMITED);
     let factory = Factory::new(FactoryOptions::new(clients.kube_client_for("leader-election"), seed));
@@ -82,7 +99,7 @@ fn participant_of(
     let sender = watch::Sender::default();
     let leadership = sender.subscribe();
     let fence = Fence::default();
-    let (_, of_lease) = Fences::new(fence.clone());
+    let of_lease = LeaseFence::new(fence.clone(), Arc::new(elapsed.clone()));
     let options = KeeperOptions {
         lease: lease(),
         timing: TIMING,
@@ -95,6 +112,8 @@ fn participant_of(
         report,
         ready,
         watchdog,
+        elapsed: Arc::new(elapsed),
+        connection,
     };
     let mut keeper = Keeper::new(Elector::new(identity, TIMING), options);
     let stop = CancellationToken::new();
@@ -120,6 +139,12 @@ impl Participant {
     async fn leads(&mut self) {
         let leads = self.leadership.wait_for(|leadership| leadership.leads_until.is_some());
         drop(timeout(Duration::from_mins(5), leads).await.expect("it must lead").expect("it must run"));
+    }
+
+    /// Waits for a term of that number: another process may have led before it.
+    async fn leads_in_term(&mut self, term: u64) {
+        let leads = self.leadership.wait_for(|leadership| leadership.term == Some(term));
+        drop(timeout(Duration::from_mins(5), leads).await.expect("it must lead again").expect("it must run"));
     }
 
     async fn lost(&mut self) {
@@ -489,7 +514,8 @@ async fn a_process_whose_main_thread_is_blocked_does_not_keep_the_lease() {
     let sandbox = Sandbox::new(SandboxOptions::default());
     let mut main_thread = JoinSet::new();
     let (heartbeat, blocked) = beating(&mut main_thread);
-    let mut first = participant_with(&sandbox, "first", 1, Watchdog::new(heartbeat, limit, || {}));
+    let watchdog = Watchdog::new(heartbeat, limit, || {});
+    let mut first = participant_in(&sandbox, "first", 1, Surroundings { watchdog, ..Surroundings::default() });
     first.leads().await;
     let mut second = participant(&sandbox, "second", 2);
     sleep(Duration::from_mins(5)).await;
@@ -514,7 +540,7 @@ async fn a_process_that_was_stopped_as_a_whole_is_not_blocked() {
     let watchdog = Watchdog::new(heartbeat.clone(), Duration::from_mins(1), move || {
         exit.fetch_add(1, Ordering::Relaxed);
     });
-    let mut first = participant_with(&sandbox, "first", 1, watchdog);
+    let mut first = participant_in(&sandbox, "first", 1, Surroundings { watchdog, ..Surroundings::default() });
     first.leads().await;
     let mut main_thread = JoinSet::new();
     // The lease's thread is the first to go on.
@@ -523,4 +549,76 @@ async fn a_process_that_was_stopped_as_a_whole_is_not_blocked() {
     sleep(Duration::from_mins(5)).await;
     assert_eq!(first.leadership.borrow().term, Some(1));
     assert_eq!(exits.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_whose_machine_was_suspended_steps_down_before_it_reads_the_lease() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let surroundings = Surroundings::default();
+    let clock = surroundings.clock.clone();
+    let mut first = participant_in(&sandbox, "first", 1, surroundings);
+    first.leads().await;
+    sleep(Duration::from_millis(900)).await;
+    clock.suspend(Duration::from_hours(1));
+    assert!(first.fence.is_closed(), "no write passes, though nothing has run since");
+    sandbox.clear_requests();
+    first.leads_in_term(2).await;
+    let of_lease = sandbox.requests().into_iter().filter(|it| it.path.ends_with("/kube-controller-manager"));
+    let methods: Vec<_> = of_lease.map(|request| request.method.clone()).collect();
+    assert_eq!(methods, ["GET", "PUT"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_renewal_that_was_under_way_during_a_suspension_does_not_count() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let surroundings = Surroundings::default();
+    let clock = surroundings.clock.clone();
+    let mut first = participant_in(&sandbox, "first", 1, surroundings);
+    first.leads().await;
+    let slow = sandbox.faults().inject(Fault::on(Verb::Update).resource(LEASES).times(1).delay(Duration::from_secs(1)));
+    while slow.hits() == 0 {
+        sleep(Duration::from_millis(10)).await;
+    }
+    clock.suspend(Duration::from_secs(5));
+    first.leads_in_term(2).await;
+    assert_eq!(record(&sandbox)["leaseTransitions"], 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_whose_controllers_have_no_connection_for_the_renew_deadline_steps_down() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let surroundings = Surroundings::default();
+    let connection = Arc::clone(&surroundings.connection);
+    let mut first = participant_in(&sandbox, "first", 1, surroundings);
+    first.leads().await;
+    let mut second = participant(&sandbox, "second", 2);
+    sleep(Duration::from_secs(30)).await;
+    *connection.lock() = Some(Instant::now());
+    sleep(TIMING.renew_deadline - Duration::from_millis(1)).await;
+    assert_eq!(first.leadership.borrow().term, Some(1), "its lease is renewed, and a probe may succeed yet");
+    first.lost().await;
+    assert!(first.fence.is_closed());
+    second.leads().await;
+    // It does not compete for a lease under which it could not act.
+    second.task.shutdown().await;
+    sleep(Duration::from_mins(2)).await;
+    assert_eq!(first.leadership.borrow().term, None);
+    *connection.lock() = None;
+    first.leads().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unusable_connection_that_recovers_within_the_renew_deadline_ends_no_term() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let surroundings = Surroundings::default();
+    let connection = Arc::clone(&surroundings.connection);
+    let mut first = participant_in(&sandbox, "first", 1, surroundings);
+    first.leads().await;
+    for _ in 0..10 {
+        *connection.lock() = Some(Instant::now());
+        sleep(TIMING.renew_deadline - Duration::from_secs(1)).await;
+        *connection.lock() = None;
+        sleep(Duration::from_secs(5)).await;
+    }
+    assert_eq!(first.leadership.borrow().term, Some(1));
 }
