@@ -136,7 +136,7 @@ impl LeaseThread {
             // Dropped in reverse, even if the thread panics.
             let _end = end;
             let _leadership = NoLeaderOnDrop(options.leadership.clone());
-            runtime.block_on(keep(options, held, &stopped, started));
+            runtime.block_on(keep(&config, options, held, &stopped, started));
             runtime.shutdown_timeout(Duration::ZERO);
         })?;
         start.await.map_err(|_| LeaseThreadError::Ended)??;
@@ -168,7 +168,13 @@ impl Drop for NoLeaderOnDrop {
     }
 }
 
-async fn keep(options: Options, held: Held, stop: &StopLease, started: oneshot::Sender<Result<(), LeaseThreadError>>) {
+async fn keep(
+    config: &kube::Config,
+    options: Options,
+    held: Held,
+    stop: &StopLease,
+    started: oneshot::Sender<Result<(), LeaseThreadError>>,
+) {
     let client = match connect_with_metrics(config, &options.plugins) {
         Ok(client) => client,
         Err(error) => return drop(started.send(Err(error.into()))),
