@@ -33,7 +33,7 @@ struct Inner {
     controls: Arc<Controls>,
     settings: LiveSettings,
     fence: Fence,
-    /// By their users.
+    /// The connections, by their users.
     connections: Vec<(&'static str, Connection)>,
     panics: PanicLog,
     /// The stage that the start has reached.
