@@ -13,8 +13,8 @@ pub trait ClientProvider: Send + Sync + 'static {
     /// The client of an identity; called once for each client that is built.
     fn client_for(&self, identity: &str) -> kube::Client;
 
-    /// Returns `true` if the identity sends over connections apart from those of the manager. They may lead to another API
-    /// server behind a load balancer, so that their state is one of its own.
+    /// Returns `true` if the identity does not send over the connections of the manager. Its connections may lead to another
+    /// API server behind a load balancer, so that they have a state of their own.
     fn is_separate(&self, identity: &str) -> bool {
         let _ = identity;
         false

@@ -38,9 +38,9 @@ struct State {
     until: AtomicU64,
     /// Nanoseconds at the end of that time in which no bytes of writes are sent, and those that were sent are acknowledged.
     reserve: AtomicU64,
-    /// Whether no further write begins, however long the fence is open.
+    /// Set once no further write may begin, however long the fence is open.
     has_ended: AtomicBool,
-    /// Whether the fence was ever closed or open for a limited time.
+    /// Set once the fence is closed or open for a limited time.
     is_limited: AtomicBool,
     changed: Notify,
 }

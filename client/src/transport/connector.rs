@@ -161,8 +161,8 @@ fn tcp_connector(fence: Option<Fence>, timeout: Duration) -> TcpConnector {
     }))
 }
 
-/// Connects to the addresses of a name, one after another. Each address has its share of `timeout`, so that one that does
-/// not respond leaves time for the next.
+/// Connects to the addresses of a name, one after another. Each address has its share of `timeout`, so that an address
+/// that does not respond leaves time for the next.
 fn tcp<R>(resolver: R, timeout: Duration, unacknowledged: Duration) -> HttpConnector<R> {
     let mut tcp = HttpConnector::new_with_resolver(resolver);
     tcp.enforce_http(false);

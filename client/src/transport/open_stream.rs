@@ -26,8 +26,8 @@ struct ConnectionState {
     doubted_at: Mutex<Option<Instant>>,
 }
 
-/// Time without data after which a watch that its reader drops says that its server is in doubt. The API server sends a
-/// bookmark every minute.
+/// Time without data after which the server of a watch is in doubt if its reader drops it. The API server sends a bookmark
+/// every minute, so that the watch has missed one.
 const SILENT: Duration = Duration::from_mins(2);
 
 impl OpenStream {

@@ -43,7 +43,7 @@ struct Inner {
     fence: Fence,
     writes: WriteRecord,
     connection: Connection,
-    /// By their users.
+    /// The connections, by their users.
     connections: Vec<(&'static str, Connection)>,
     panics: PanicLog,
     /// The stage that the start has reached.

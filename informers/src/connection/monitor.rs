@@ -16,7 +16,7 @@ use super::state::{State, Transition};
 #[must_use = "nothing is probed until the monitor runs"]
 pub struct ConnectionMonitor {
     connection: Connection,
-    /// Whether it was logged that `/readyz` is not answered by the API server.
+    /// Set once it was logged that a gateway answers `/readyz`.
     has_logged_gateway: AtomicBool,
 }
 

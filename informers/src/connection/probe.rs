@@ -37,8 +37,8 @@ const BODY_LIMIT: usize = 64 << 10;
 /// Other checks, such as of a key management service or of a shutdown that has begun, do not concern every request.
 const NEEDED: [&str; 3] = ["etcd", "etcd-readiness", "informer-sync"];
 
-/// What informers and keys need, if a gateway answers the readiness check itself: a read from storage, and one from the
-/// cache of the API server.
+/// Reads that informers and keys need, if a gateway answers the readiness check itself: a read from storage, and one from
+/// the cache of the API server.
 const NEEDED_READS: [&str; 2] = ["/api/v1/namespaces?limit=1", "/api/v1/namespaces?limit=1&resourceVersion=0"];
 
 /// A probe and its result.

@@ -110,7 +110,7 @@ impl State {
         self.next_probe = now + PROBE_GAP.mul_f64(0.5 + self.rng.f64() / 2.0);
     }
 
-    /// Returns `true` if a probe over fresh connections follows one that failed: always before an outage begins, and every
+    /// Returns `true` if a probe over fresh connections follows a failed probe: always before an outage begins, and every
     /// few seconds during it.
     pub(super) fn wants_fresh(&self, now: Duration) -> bool {
         match self.phase {
