@@ -60,7 +60,7 @@ pub(crate) struct KeeperOptions {
     pub(crate) fence: LeaseFence,
     /// Events and metrics of the lease.
     pub(crate) report: Report,
-    /// Whether this manager can act as soon as it leads.
+    /// `true` if this manager can act as soon as it leads.
     pub(crate) ready: watch::Receiver<bool>,
 }
 
