@@ -33,11 +33,9 @@ pub struct Attempts {
     was_lost: bool,
     open_until: Option<Instant>,
     recording: Recording,
-    /// Whether the effect of the request is recorded.
-    is_recorded: bool,
 }
 
-/// How a write is recorded.
+/// The recording of a write.
 #[derive(Debug)]
 enum Recording {
     /// It is not recorded, as a read.
@@ -73,7 +71,6 @@ impl Attempts {
             was_lost: false,
             open_until: None,
             recording: Recording::Off,
-            is_recorded: false,
         }
     }
 
@@ -86,8 +83,7 @@ impl Attempts {
 
     /// Records that the write took effect under that version; if the version is unset, as `otherwise`.
     pub(crate) fn landed(&mut self, version: &ResourceVersion, otherwise: Unversioned) {
-        self.is_recorded = true;
-        match &self.recording {
+        match &mut self.recording {
             Recording::Sent(write) => write.landed(version, otherwise),
             Recording::Off | Recording::In(..) => {}
         }
@@ -191,7 +187,7 @@ impl Drop for Attempts {
         if let Recording::Sent(write) = std::mem::replace(&mut self.recording, Recording::Off) {
             let outcome = match self.outcome() {
                 // Nothing happens twice, but nobody knows under which version it happened.
-                WriteOutcome::Known if self.may_have_landed && !self.is_recorded => {
+                WriteOutcome::Known if self.may_have_landed && !write.has_landed() => {
                     WriteOutcome::Unknown { deadline: self.until }
                 }
                 outcome @ (WriteOutcome::Known | WriteOutcome::Unknown { .. }) => outcome,

@@ -16,7 +16,7 @@ use super::attempts::WriteOutcome;
 /// A manager that gives up its lease waits until all writes are [settled](Self::settled), and tells its successor the
 /// versions of its writes.
 ///
-/// It holds two words and a list of at most [`LATEST`] deletions for each written resource.
+/// It holds two words and a list of at most 256 deletions for each written resource.
 #[derive(Debug, Clone, Default)]
 pub struct WriteRecord {
     state: Arc<Mutex<State>>,
@@ -61,7 +61,7 @@ pub enum Unversioned {
 pub struct WrittenTo {
     /// The greatest version of a write, if there was one.
     pub version: Option<ResourceVersion>,
-    /// Whether a write may have taken effect under a version that is not known.
+    /// `true` if a write may have taken effect under a version that is not known.
     pub has_unknown: bool,
     /// Writes whose versions are not known, if no later write has a greater version.
     pub unversioned: Vec<Unversioned>,
@@ -116,7 +116,13 @@ impl WriteRecord {
         let mut state = self.state.lock();
         state.open += 1;
         state.ticks += 1;
-        SentWrite { record: self.clone(), resource: resource.clone(), sent: state.ticks, sent_at: Instant::now() }
+        SentWrite {
+            record: self.clone(),
+            resource: resource.clone(),
+            sent: state.ticks,
+            sent_at: Instant::now(),
+            has_landed: false,
+        }
     }
 }
 
@@ -128,11 +134,18 @@ pub(crate) struct SentWrite {
     /// The tick of its first attempt.
     sent: u64,
     sent_at: Instant,
+    has_landed: bool,
 }
 
 impl SentWrite {
+    /// Returns `true` if the record has the effect of the write.
+    pub(crate) const fn has_landed(&self) -> bool {
+        self.has_landed
+    }
+
     /// The write took effect under that version; unset, if the response does not carry one.
-    pub(crate) fn landed(&self, version: &ResourceVersion, otherwise: Unversioned) {
+    pub(crate) fn landed(&mut self, version: &ResourceVersion, otherwise: Unversioned) {
+        self.has_landed = true;
         let state = &mut *self.record.state.lock();
         state.ticks += 1;
         let tick = state.ticks;
@@ -186,6 +199,8 @@ mod tests {
 
     use futures::FutureExt as _;
 
+    use super::super::answer::{RequestKind, ResponseKind};
+    use super::super::attempts::Attempts;
     use super::*;
 
     const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
@@ -195,7 +210,7 @@ mod tests {
     }
 
     fn land(record: &WriteRecord, version: &str, otherwise: Unversioned) {
-        let write = record.sent(&PODS);
+        let mut write = record.sent(&PODS);
         write.landed(&version.into(), otherwise);
         write.ended(WriteOutcome::Known, Instant::now());
     }
@@ -215,7 +230,7 @@ mod tests {
     async fn a_write_covers_the_writes_that_ended_before_it_was_sent() {
         let record = WriteRecord::default();
         land(&record, "", deleted("before"));
-        let later = record.sent(&PODS);
+        let mut later = record.sent(&PODS);
         land(&record, "", deleted("meanwhile"));
         later.landed(&"7".into(), Unversioned::Other);
         later.ended(WriteOutcome::Known, Instant::now());
@@ -236,7 +251,7 @@ mod tests {
         let write = record.sent(&PODS);
         assert!(record.settled().now_or_never().is_none(), "it waits for its response");
         let deadline = Instant::now() + Duration::from_secs(34);
-        let overlapping = record.sent(&PODS);
+        let mut overlapping = record.sent(&PODS);
         write.ended(WriteOutcome::Unknown { deadline: Some(deadline) }, Instant::now());
         overlapping.landed(&"7".into(), Unversioned::Other);
         overlapping.ended(WriteOutcome::Known, Instant::now());
@@ -248,5 +263,61 @@ mod tests {
         tokio::time::advance(Duration::from_millis(1)).await;
         land(&record, "8", Unversioned::Other);
         assert!(!record.written_to(&PODS).has_unknown, "a later version is greater");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_write_whose_version_nobody_knows_is_unknown() {
+        use ResponseKind::{Aborted, Broken, Denied, NotSent, Refused, ServerError};
+
+        for (kind, answers, is_unknown) in [
+            (RequestKind::Create, &[Broken][..], true),
+            (RequestKind::Create, &[Denied], false),
+            (RequestKind::Create, &[NotSent], false),
+            (RequestKind::Create, &[Broken, Refused], true),
+            (RequestKind::Guarded, &[ServerError(None)], true),
+            (RequestKind::Guarded, &[Broken, Refused], true),
+            (RequestKind::Guarded, &[Refused], false),
+            (RequestKind::Idempotent, &[Aborted], true),
+        ] {
+            let record = WriteRecord::default();
+            let mut attempts = Attempts::of(kind);
+            attempts.record_in(&record, &PODS);
+            for answer in answers {
+                attempts.begin(Instant::now() + Duration::from_secs(34));
+                attempts.answered(*answer, Instant::now());
+            }
+            assert!(!record.written_to(&PODS).has_unknown, "it has not ended");
+            drop(attempts);
+            assert_eq!(record.written_to(&PODS).has_unknown, is_unknown, "{kind:?} {answers:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_write_that_is_dropped_may_take_effect_until_its_deadline() {
+        let record = WriteRecord::default();
+        let mut attempts = Attempts::of(RequestKind::Create);
+        attempts.record_in(&record, &PODS);
+        drop(attempts);
+        assert!(record.settled().now_or_never().is_some(), "it was not sent");
+        let mut attempts = Attempts::of(RequestKind::Create);
+        attempts.record_in(&record, &PODS);
+        attempts.begin(Instant::now() + Duration::from_secs(34));
+        drop(attempts);
+        let began = Instant::now();
+        record.settled().await;
+        assert_eq!(began.elapsed(), Duration::from_secs(34));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_creation_that_was_found_later_has_an_unknown_version() {
+        let record = WriteRecord::default();
+        let mut attempts = Attempts::of(RequestKind::Create);
+        attempts.record_in(&record, &PODS);
+        attempts.begin(Instant::now());
+        attempts.answered(ResponseKind::Broken, Instant::now());
+        attempts.settle();
+        drop(attempts);
+        assert!(record.settled().now_or_never().is_some());
+        assert_eq!(record.written_to(&PODS).unversioned, [Unversioned::Other]);
     }
 }

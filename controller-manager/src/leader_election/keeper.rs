@@ -77,7 +77,7 @@ pub(crate) struct KeeperOptions {
     pub(crate) report: Report,
     /// The watchdog of the main thread.
     pub(crate) watchdog: Watchdog,
-    /// Whether this manager can act as soon as it leads.
+    /// `true` if this manager can act as soon as it leads.
     pub(crate) ready: watch::Receiver<bool>,
     /// The clock by which the lease is held.
     pub(crate) elapsed: Arc<dyn ElapsedClock>,

@@ -46,7 +46,7 @@ pub(crate) struct Options {
     pub(crate) elapsed: Arc<dyn ElapsedClock>,
     /// Sends changes of the leadership.
     pub(crate) leadership: watch::Sender<Leadership>,
-    /// Whether this process can act as soon as it leads.
+    /// `true` if this process can act as soon as it leads.
     pub(crate) ready: watch::Sender<bool>,
 }
 

@@ -278,7 +278,8 @@ impl ManagerHandle {
         self.inner.controls.start_loops_after(includes, predecessor);
     }
 
-    /// What a successor must know about this manager. Take it while the manager runs: it outlives the manager.
+    /// The caches and the writes of this manager, for its successor. Take it while the manager runs: it outlives the
+    /// manager.
     #[must_use]
     pub fn handover(&self) -> Handover {
         let caches = self.running().map(|running| running.informers.all_caches()).unwrap_or_default();

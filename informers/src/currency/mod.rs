@@ -44,7 +44,7 @@ impl Moments {
         Moment(self.0.fetch_add(1, Ordering::SeqCst) + 1)
     }
 
-    /// The last moment.
+    /// The moment that was returned last.
     pub(crate) fn last(&self) -> Moment {
         Moment(self.0.load(Ordering::SeqCst))
     }
@@ -58,7 +58,7 @@ pub(crate) struct Currency {
     /// Notified when the objects must be listed again.
     pub(crate) relist: Notify,
     seen: Mutex<Seen>,
-    /// Whether the informer has stopped.
+    /// Set when the informer stops.
     stopped: watch::Sender<bool>,
 }
 

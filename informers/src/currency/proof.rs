@@ -9,7 +9,7 @@ use kcm_api::ResourceVersion;
 pub enum HandedOver {
     /// A cache that has reached this version has seen everything that the predecessor saw and wrote.
     Version(ResourceVersion),
-    /// Nothing.
+    /// The predecessor handed no version over.
     Nothing,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Proof {
     shown: ResourceVersion,
     /// The last event that the second watch has shown.
     event: Option<ResourceVersion>,
-    /// Whether the API server has no events from the version of the cache on.
+    /// Set if the API server has no events from the version of the cache on.
     is_expired: bool,
     began: Duration,
     relist_at: Duration,

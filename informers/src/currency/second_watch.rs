@@ -104,7 +104,7 @@ fn read(line: &[u8]) -> Option<Shown> {
     struct Object {
         #[serde(default)]
         metadata: Metadata,
-        /// Of a status.
+        /// The code of an error, whose object is a status.
         #[serde(default)]
         code: u16,
     }

@@ -24,7 +24,7 @@ use crate::leader_election::settings::{Election, LeaderElection, Policy};
 use crate::leader_election::thread::{Compete, LeaseThread, StopLease, keep_through};
 use crate::leader_election::{Candidate, Ended};
 
-/// How a leader ends.
+/// The end of a leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum End {
     /// It is asked to stop.
@@ -41,7 +41,7 @@ struct Replica {
     stop: Stop,
     manager: JoinSet<Result<(), Ended>>,
     lease: Arc<Mutex<JoinSet<()>>>,
-    /// Whether requests for the lease are not answered.
+    /// Requests for the lease hang while it is set.
     is_cut: Arc<AtomicBool>,
 }
 
