@@ -57,7 +57,7 @@ mod tests {
         assert_eq!(connection.unusable(), None, "a probe decides");
         sleep(Duration::from_mins(1)).await;
         let (time, reason) = connection.unusable().expect("no probe succeeds");
-        assert_eq!((time, &*reason), (Duration::from_mins(1), "a request failed"));
+        assert_eq!((time, &*reason), (Duration::from_mins(1), "ServiceError: connection reset"));
         is_cut.store(false, Ordering::SeqCst);
         sleep(Duration::from_secs(5)).await;
         assert_eq!(connection.unusable(), None);
