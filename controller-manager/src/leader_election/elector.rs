@@ -141,7 +141,7 @@ pub(crate) struct Elector<O = ()> {
     /// Time at which the last successful write of the lease was sent, while this participant leads.
     pub(super) renewed: Option<Mark>,
     pub(super) stage: Stage,
-    /// Whether a creation was sent whose response is not known: it may still land, after another process has led.
+    /// `true` once a creation was sent whose response is not known: it may still land, after another process has led.
     pub(super) creation_is_open: bool,
 }
 

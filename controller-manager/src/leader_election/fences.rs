@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 #[derive(Clone)]
 pub(crate) struct LeaseFence {
     fence: Fence,
-    /// Whether no renewal opens it again. Locked while the fence changes, so that the last change decides.
+    /// `true` once no renewal opens it again. Locked while the fence changes, so that the last change decides.
     is_ended: Arc<Mutex<bool>>,
 }
 
