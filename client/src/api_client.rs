@@ -1,5 +1,6 @@
 //! The API client of controllers: writes, gets and live lists.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -421,11 +422,11 @@ impl ApiClient {
         let mut wait = ResponseWait::new(fence, begun, deadline, until);
         self.identity.sending(method.as_str(), request.body());
         let started = Instant::now();
-        let response = wait.next(self.client.send(request)).await.and_then(|response| response.map_err(transport));
+        let response = wait.next(pin!(self.client.send(request))).await.and_then(|response| response.map_err(transport));
         self.identity.observe(method.as_str(), started, response.as_ref().ok(), is_repetition);
         let (head, body) = response?.into_parts();
         let retry_after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
-        let body = match wait.next(Limited::new(body, limit).collect()).await? {
+        let body = match wait.next(pin!(Limited::new(body, limit).collect())).await? {
             Err(error) if error.is::<LengthLimitError>() => return Err(Cause::TooLarge(limit)),
             body => body.map_err(Cause::Transport)?.to_bytes(),
         };
