@@ -1,5 +1,6 @@
 //! The API client of controllers: writes, gets and live lists.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,6 +32,13 @@ const NETWORK_GRACE: Duration = Duration::from_secs(4);
 /// Time for which a response may take, to its last byte.
 const RESPONSE_TIMEOUT: Duration = REQUEST_TIMEOUT.saturating_add(NETWORK_GRACE);
 
+/// Largest number of bytes of a response that are read, unless it is a page of a list: objects have less than 2 MiB, and
+/// discovery of all groups less than 10 MiB. Aggregated servers, which may be faulty, send responses too.
+const LONGEST_RESPONSE: usize = 64 << 20;
+
+/// Largest number of bytes of a page of a list that are read: 500 objects of 0.5 MiB each.
+const LONGEST_PAGE: usize = 256 << 20;
+
 const JSON: &str = "application/json";
 // A server that cannot reduce objects to their metadata sends whole objects, which decode as well.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
@@ -46,6 +54,7 @@ const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=met
 ///   times, through the rate limiter, while the time of the first attempt lasts. The 429 of an eviction is returned: it
 ///   says that a disruption budget does not allow it.
 /// - After [`ApiError::deadline`] a failed write can no longer take effect.
+/// - At most 64 MiB of a response are read, and 256 MiB of a page of a list. A longer response is [`Cause::TooLarge`].
 ///
 /// # Upstream
 /// client-go repeats requests after the same responses, as often. It does not limit the time unless the caller does.
@@ -241,7 +250,7 @@ impl ApiClient {
         let target = Target::object(resource, key, Subresource::None);
         let describe = || target.describe("get");
         let accept = if V::METADATA_ONLY { METADATA } else { JSON };
-        let body = self.read(target.path(), accept, &describe).await?;
+        let body = self.read(target.path(), accept, LONGEST_RESPONSE, &describe).await?;
         let decoded = std::str::from_utf8(&body)
             .map_err(serde::de::Error::custom)
             .and_then(|json| V::decode(json).map_err(serde::de::Error::custom));
@@ -256,14 +265,14 @@ impl ApiClient {
         subresource: Subresource,
     ) -> Result<Bytes, ApiError> {
         let target = Target::object(resource, key, subresource);
-        self.read(target.path(), JSON, &|| target.describe("get")).await
+        self.read(target.path(), JSON, LONGEST_RESPONSE, &|| target.describe("get")).await
     }
 
     /// Reads the scale of an object of any kind that has one.
     pub async fn scale(&self, resource: &Resource, key: &ObjectKey) -> Result<Scale, ApiError> {
         let target = Target::object(resource, key, Subresource::Scale);
         let describe = || target.describe("get");
-        let body = self.read(target.path(), JSON, &describe).await?;
+        let body = self.read(target.path(), JSON, LONGEST_RESPONSE, &describe).await?;
         Scale::read(&body).map_err(|error| ApiError::new(describe(), Cause::Decode(error)))
     }
 
@@ -286,25 +295,22 @@ impl ApiClient {
         let describe = || target.describe("list");
         let path = format!("{}{}", target.path(), options.query().as_str());
         let accept = if options.metadata_only { METADATA_LIST } else { JSON };
-        let body = self.read(path, accept, &describe).await?;
+        let body = self.read(path, accept, LONGEST_PAGE, &describe).await?;
         Page::read(&body).map_err(|error| ApiError::new(describe(), Cause::Decode(error)))
     }
 
     /// Reads a path that is not an object, such as `/healthz` or `/apis`.
     pub async fn get_path(&self, path: &str, accept: &'static str) -> Result<Bytes, ApiError> {
-        self.read(path.to_owned(), accept, &|| format!("get {path}")).await
+        self.get_path_within(path, accept, LONGEST_RESPONSE).await
     }
 
-    /// Reads a path of a server that is not trusted, such as an aggregated API: a response of more than `limit` bytes
-    /// is an error, and the bytes read so far are dropped.
+    /// Reads a path of a server that is not trusted, such as an aggregated API: a response of more than `limit` bytes,
+    /// instead of 64 MiB, is an error, and the bytes read so far are dropped.
     ///
     /// # Errors
     /// [`Cause::TooLarge`], besides the errors of all requests.
     pub async fn get_path_within(&self, path: &str, accept: &'static str, limit: usize) -> Result<Bytes, ApiError> {
-        let describe = || format!("get {path}");
-        let path = path.to_owned();
-        let sent = Sent { method: Method::GET, path, accept, body: None, describe: &describe, limit };
-        self.exchange(&sent, &mut Attempts::of(RequestKind::Read)).await
+        self.read(path.to_owned(), accept, limit, &|| format!("get {path}")).await
     }
 
     async fn send_call(
@@ -318,13 +324,19 @@ impl ApiClient {
         let path = format!("{}{}", call.target.path(), query.as_str());
         let body = Some((call.content_type, &call.body));
         let describe = || call.target.describe(call.verb);
-        let limit = usize::MAX;
+        let limit = LONGEST_RESPONSE;
         let sent = Sent { method: call.method.clone(), path, accept, body, describe: &describe, limit };
         self.exchange(&sent, attempts).await
     }
 
-    async fn read(&self, path: String, accept: &'static str, describe: Describe<'_>) -> Result<Bytes, ApiError> {
-        let sent = Sent { method: Method::GET, path, accept, body: None, describe, limit: usize::MAX };
+    async fn read(
+        &self,
+        path: String,
+        accept: &'static str,
+        limit: usize,
+        describe: Describe<'_>,
+    ) -> Result<Bytes, ApiError> {
+        let sent = Sent { method: Method::GET, path, accept, body: None, describe, limit };
         self.exchange(&sent, &mut Attempts::of(RequestKind::Read)).await
     }
 
@@ -345,7 +357,7 @@ impl ApiClient {
             let begun = Instant::now();
             let deadline = begun + RESPONSE_TIMEOUT;
             let is_repetition = attempts.begin(deadline);
-            let (cause, retry_after) = match self.send(request, begun, is_repetition, sent.limit).await {
+            let (cause, retry_after) = match self.send(request, begun, is_repetition, sent).await {
                 Ok((code, _, body)) if code.is_success() => {
                     attempts.answered(ResponseKind::Success, Instant::now());
                     return Ok(body);
@@ -427,25 +439,31 @@ impl ApiClient {
         mut request: Request<Body>,
         begun: Instant,
         is_repetition: bool,
-        limit: usize,
+        sent: &Sent<'_>,
     ) -> Result<(StatusCode, Option<String>, Bytes), Cause> {
-        let method = request.method().clone();
+        let (method, limit) = (&sent.method, sent.limit);
         let (fence, deadline) = (&self.identity.fence, begun + RESPONSE_TIMEOUT);
         let until = if self.is_fenced {
             fence.mark(&mut request);
-            fence.limit(&method, deadline).map_err(Cause::Fenced)?
+            fence.limit(method, deadline).map_err(Cause::Fenced)?
         } else {
             deadline
         };
         let mut wait = ResponseWait::new(fence, begun, deadline, until);
         self.identity.sending(method.as_str(), request.body());
         let started = Instant::now();
-        let response = wait.next(self.client.send(request)).await.and_then(|response| response.map_err(transport));
+        let response =
+            wait.next(pin!(self.client.send(request))).await.and_then(|response| response.map_err(transport));
         self.identity.observe(method.as_str(), started, response.as_ref().ok(), is_repetition);
         let (head, body) = response?.into_parts();
         let retry_after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
-        let body = match wait.next(Limited::new(body, limit).collect()).await? {
-            Err(error) if error.is::<LengthLimitError>() => return Err(Cause::TooLarge(limit)),
+        let body = match wait.next(pin!(Limited::new(body, limit).collect())).await? {
+            // The status of a failure says more than its body.
+            Err(error) if error.is::<LengthLimitError>() && !head.status.is_success() => Bytes::new(),
+            Err(error) if error.is::<LengthLimitError>() => {
+                let path = sent.path.split('?').next().unwrap_or_default().into();
+                return Err(Cause::TooLarge { path, limit });
+            }
             body => body.map_err(Cause::Transport)?.to_bytes(),
         };
         self.identity.metrics.response_size(method.as_str(), body.len() as u64);

@@ -96,9 +96,11 @@ impl ClientIdentity {
         let is_suspicious = match cause {
             Cause::Transport(_) | Cause::NotSent(_) | Cause::Timeout(_) | Cause::GivenUp(_) => true,
             Cause::Status(status) => may_be_outage(status),
-            Cause::Fenced(_) | Cause::Undeclared { .. } | Cause::Decode(_) | Cause::TooLarge(_) | Cause::Encode(_) => {
-                false
-            }
+            Cause::Fenced(_)
+            | Cause::Undeclared { .. }
+            | Cause::Decode(_)
+            | Cause::TooLarge { .. }
+            | Cause::Encode(_) => false,
         };
         if matches!(cause, Cause::GivenUp(_)) {
             self.metrics.given_up();

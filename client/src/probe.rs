@@ -171,7 +171,7 @@ fn explain(server: &str, error: &ApiError) -> Unreachable {
                 code => Unreachable::Unhealthy { server, code, message },
             };
         }
-        Cause::Fenced(_) | Cause::Undeclared { .. } | Cause::TooLarge(_) | Cause::GivenUp(_) => {
+        Cause::Fenced(_) | Cause::Undeclared { .. } | Cause::TooLarge { .. } | Cause::GivenUp(_) => {
             return Unreachable::Other { server, reason: error.message() };
         }
         Cause::Timeout(_) => return Unreachable::Silent { server },

@@ -1,6 +1,6 @@
 //! The wait for a response.
 
-use std::pin::pin;
+use std::pin::Pin;
 
 use tokio::time::{Instant, timeout_at};
 
@@ -26,12 +26,11 @@ impl<'a> ResponseWait<'a> {
         Self { fence, begun, deadline, until }
     }
 
-    /// Waits for the next part of the response.
+    /// Waits for the next part of the response, which the caller keeps: a request takes kilobytes.
     ///
     /// # Errors
     /// [`Cause::Timeout`] at the deadline, [`Cause::GivenUp`] when the fence has closed.
-    pub(crate) async fn next<F: Future>(&mut self, part: F) -> Result<F::Output, Cause> {
-        let mut part = pin!(part);
+    pub(crate) async fn next<F: Future>(&mut self, mut part: Pin<&mut F>) -> Result<F::Output, Cause> {
         loop {
             if let Ok(part) = timeout_at(self.until, part.as_mut()).await {
                 return Ok(part);

@@ -78,7 +78,7 @@ impl ResponseKind {
             Cause::Transport(_) => Self::Broken,
             Cause::NotSent(_) | Cause::Encode(_) => Self::NotSent,
             Cause::Fenced(_) | Cause::Undeclared { .. } => Self::Denied,
-            Cause::Decode(_) | Cause::TooLarge(_) => Self::Undecodable,
+            Cause::Decode(_) | Cause::TooLarge { .. } => Self::Undecodable,
             Cause::Timeout(_) | Cause::GivenUp(_) => Self::TimedOut,
         }
     }

@@ -56,8 +56,17 @@ pub enum Cause {
     #[error("the response of the API server cannot be decoded")]
     Decode(#[source] serde_json::Error),
     /// The response is longer than the caller accepts, and was not read to its end.
-    #[error("the response is longer than {} MiB, which is the most that is read", .0 >> 20)]
-    TooLarge(usize),
+    #[error(
+        "the response of {path} is longer than {} MiB, and was not read to its end: if an APIService serves this path, \
+         check its server",
+        .limit >> 20
+    )]
+    TooLarge {
+        /// Path of the request.
+        path: Box<str>,
+        /// Number of bytes that the caller accepts.
+        limit: usize,
+    },
     /// The body of the request cannot be serialized, so it was not sent.
     #[error("the object cannot be serialized as JSON")]
     Encode(#[source] serde_json::Error),
@@ -134,7 +143,7 @@ impl ApiError {
             | Cause::Timeout(_)
             | Cause::GivenUp(_)
             | Cause::Decode(_)
-            | Cause::TooLarge(_) => ErrorClass::Transient,
+            | Cause::TooLarge { .. } => ErrorClass::Transient,
             Cause::Encode(_) | Cause::Undeclared { .. } => ErrorClass::Terminal,
         }
     }
@@ -150,7 +159,9 @@ impl ApiError {
             return true;
         }
         match &self.cause {
-            Cause::Transport(_) | Cause::Timeout(_) | Cause::GivenUp(_) | Cause::Decode(_) | Cause::TooLarge(_) => true,
+            Cause::Transport(_) | Cause::Timeout(_) | Cause::GivenUp(_) | Cause::Decode(_) | Cause::TooLarge { .. } => {
+                true
+            }
             Cause::NotSent(_) | Cause::Fenced(_) | Cause::Encode(_) | Cause::Undeclared { .. } => false,
             Cause::Status(status) => status.code >= 500 && status.code != 501 && !is_failed_webhook(status),
         }

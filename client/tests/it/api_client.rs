@@ -3,17 +3,19 @@
 #![expect(clippy::unwrap_used, reason = "a test fails where its helper does")]
 
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::{StreamExt as _, stream};
 use http::{Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use kcm_api::{ObjectKey, PartialObjectMeta, Resource, ResourceVersion, Uid};
 use kcm_client::{
-    ApiClient, Cause, ClientBuilder, ClientMetrics, DeleteOptions, Deleted, DeletionPropagation, ErrorClass, Limits,
-    ListQuery, Patch, Payload, Subresource, UserAgent,
+    ApiClient, ApiError, Cause, ClientBuilder, ClientMetrics, DeleteOptions, Deleted, DeletionPropagation, ErrorClass,
+    Limits, ListQuery, Patch, Payload, Subresource, UserAgent,
 };
 use kube::client::Body;
 use serde_json::json;
@@ -298,12 +300,69 @@ async fn a_response_that_is_longer_than_the_limit_is_not_read_to_its_end() {
     let agent = UserAgent::new("kube-controller-manager", "v1.36.3", "abc");
     let builder = ClientBuilder::new(kube::Client::new(endless, "default"), agent, Limits::UNLIMITED);
     let error = builder.client_for("a").get_path_within("/apis/a", "application/json", 2 << 20).await.unwrap_err();
-    assert!(matches!(error.cause(), Cause::TooLarge(_)), "{error:?}");
-    assert_eq!(error.message(), "the response is longer than 2 MiB, which is the most that is read");
+    assert!(matches!(error.cause(), Cause::TooLarge { limit: 2_097_152, .. }), "{error:?}");
 
     let script = Script::answering(200, &"12345");
     assert_eq!(script.api().get_path_within("/apis/a", "application/json", 5).await.unwrap(), "12345");
     assert!(script.api().get_path_within("/apis/a", "application/json", 4).await.is_err());
+}
+
+/// An aggregated API whose responses never end, beside other APIs that respond. Counts the bytes that were read of an
+/// endless response.
+fn with_endless_group(bytes_read: &Arc<AtomicUsize>) -> ApiClient {
+    const CHUNK: &[u8] = &[b' '; 1 << 20];
+    let bytes_read = Arc::clone(bytes_read);
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let bytes_read = Arc::clone(&bytes_read);
+        bytes_read.store(0, Ordering::Relaxed);
+        async move {
+            let path = request.uri().path();
+            if !path.starts_with("/apis/endless.example.com/") {
+                let object = Bytes::from_static(br#"{"metadata":{"name":"web"}}"#);
+                return Ok(Response::new(StreamBody::new(stream::iter([Ok(Frame::data(object))]).boxed())));
+            }
+            let chunks = stream::repeat_with(move || {
+                let before = bytes_read.fetch_add(CHUNK.len(), Ordering::Relaxed);
+                assert!(before < 1 << 30, "a whole gigabyte is read");
+                Ok::<_, Infallible>(Frame::data(Bytes::from_static(CHUNK)))
+            });
+            let status = if path.contains("/namespaces/failing/") { 503 } else { 200 };
+            Ok::<_, kube::Error>(Response::builder().status(status).body(StreamBody::new(chunks.boxed())).unwrap())
+        }
+    });
+    let agent = UserAgent::new("kube-controller-manager", "v1.36.3", "abc");
+    ClientBuilder::new(kube::Client::new(service, "default"), agent, Limits::UNLIMITED).client_for("a")
+}
+
+#[tokio::test]
+async fn an_aggregated_api_whose_response_never_ends_costs_a_bounded_amount_of_memory() {
+    const ENDLESS: Resource = Resource::namespaced("endless.example.com", "v1", "things", "Thing");
+    const GROUP: &str = "/apis/endless.example.com/v1";
+    const MIB: usize = 1 << 20;
+
+    let bytes_read = Arc::default();
+    let (api, web, raw) = (with_endless_group(&bytes_read), web(), Subresource::None);
+    let check = |path: &str, mib: usize, failed: Option<ApiError>| {
+        let (path, error) = (format!("{GROUP}{path}"), failed.expect("the response never ends"));
+        assert!(matches!(error.cause(), Cause::TooLarge { .. }), "{error:?}");
+        let what = format!("the response of {path} is longer than {mib} MiB, and was not read to its end");
+        let advice = "if an APIService serves this path, check its server";
+        assert_eq!(error.message(), format!("{what}: {advice}"));
+        // One chunk beyond the limit shows that the response is longer.
+        assert_eq!(bytes_read.load(Ordering::Relaxed), (mib + 1) * MIB, "{path}");
+    };
+    let object = "/namespaces/a/things/web";
+    check(object, 64, api.get::<PartialObjectMeta>(&ENDLESS, &web).await.err());
+    check(object, 64, api.get_raw(&ENDLESS, &web, raw).await.err());
+    check(object, 64, api.put(&ENDLESS, &web, raw, Payload::raw("{}")).await.err());
+    check("/namespaces/a/things/web/scale", 64, api.scale(&ENDLESS, &web).await.err());
+    check("", 64, api.get_path(GROUP, "*/*").await.err());
+    let page = ListQuery { limit: Some(500), ..ListQuery::default() };
+    check("/namespaces/a/things", 256, api.list(&ENDLESS, Some("a"), &page).await.err());
+    let failing = ObjectKey::namespaced("failing", "web");
+    let error = api.put(&ENDLESS, &failing, raw, Payload::raw("{}")).await.unwrap_err();
+    assert_eq!(error.message(), "the server answered 503: Service Unavailable");
+    api.get::<PartialObjectMeta>(&PODS, &web).await.unwrap();
 }
 
 /// The sizes of the bodies of requests and responses, by method.

@@ -1,5 +1,7 @@
 //! Credentials that a program returns: an exec plugin of client-go.
 
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
 use std::process::{Output, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +38,7 @@ const VERSIONS: [&str; 2] = ["client.authentication.k8s.io/v1", "client.authenti
 ///   them. It runs once for all requests that wait for it, and continues if one of them is cancelled.
 /// - It is killed after a minute, and when the client that it runs for is dropped.
 /// - It has no terminal.
+/// - A panic while its output is read fails the requests that wait for it, and no later request.
 pub(in super::super) struct ExecPlugin {
     call: Call,
     clock: Arc<dyn Clock>,
@@ -103,6 +106,8 @@ pub(super) enum ExecError {
     },
     #[error("the exec plugin {command} printed an ExecCredential that cannot be used: {reason}")]
     Unusable { command: String, reason: String },
+    #[error("a panic ended the run of the exec plugin {command}: {message}")]
+    Panicked { command: String, message: String },
 }
 
 /// The output of a plugin.
@@ -157,7 +162,13 @@ impl ExecPlugin {
             if let Some(held) = state.held.as_ref().filter(|held| held.is_valid_at(Instant::now())) {
                 return Ok(held.current.clone());
             }
-            let start = || run(self.call.clone(), Arc::clone(&self.clock), Arc::clone(&self.metrics)).boxed().shared();
+            let start = || {
+                let run = run(self.call.clone(), Arc::clone(&self.clock), Arc::clone(&self.metrics));
+                let command = self.call.command.clone();
+                // A shared future that has panicked panics again for each request that waits for it.
+                let caught = AssertUnwindSafe(run).catch_unwind();
+                caught.map(|run| run.unwrap_or_else(|panic| Err(Arc::new(panicked(command, &*panic))))).boxed().shared()
+            };
             state.running.get_or_insert_with(start).clone()
         };
         let result = run.clone().await;
@@ -204,6 +215,11 @@ async fn run(call: Call, clock: Arc<dyn Clock>, metrics: Arc<OfPlugin>) -> Resul
     let held = read(&call, &output, wall, Instant::now())?;
     metrics.returned(held.current.certificate.as_ref(), wall);
     Ok(held)
+}
+
+fn panicked(command: String, panic: &(dyn Any + Send)) -> ExecError {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    ExecError::Panicked { command, message: text.unwrap_or("no message").to_owned() }
 }
 
 /// The credentials that a plugin has printed.
@@ -346,6 +362,30 @@ status: {token: %s}' "$WHO""#;
         std::fs::write(&go_on, "").unwrap();
         assert_eq!(header(&plugin).await, "Bearer t");
         assert_eq!(std::fs::read_to_string(&started).unwrap(), "run\n");
+    }
+
+    /// A clock that panics once, when the output of the first run is read.
+    #[derive(Debug, Default)]
+    struct PanicsOnce(std::sync::atomic::AtomicBool);
+
+    impl Clock for PanicsOnce {
+        fn now(&self) -> Timestamp {
+            assert!(self.0.swap(true, std::sync::atomic::Ordering::Relaxed), "as the test wants it");
+            "2030-01-01T00:00:00Z".parse().unwrap()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_panic_while_the_output_is_read_fails_one_run_alone() {
+        let config = shell(&format!(r#"printf '{{"apiVersion":"{V1}","status":{{"token":"t"}}}}'"#));
+        let clock = Arc::new(PanicsOnce::default());
+        let plugin = ExecPlugin::new(&config, clock, &ExecPluginMetrics::default()).unwrap();
+        let (one, two) = tokio::join!(plugin.current(), plugin.current());
+        for failed in [one, two] {
+            let error = failed.map(drop).unwrap_err().to_string();
+            assert_eq!(error, "a panic ended the run of the exec plugin /bin/sh: as the test wants it");
+        }
+        assert_eq!(header(&plugin).await, "Bearer t", "the next request runs it again");
     }
 
     #[tokio::test(start_paused = true)]

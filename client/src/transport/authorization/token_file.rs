@@ -49,7 +49,12 @@ impl TokenFile {
     /// Reads the file. If that fails, `fallback` is used until it succeeds.
     pub(super) fn open(path: PathBuf, fallback: Option<HeaderValue>) -> Result<Self, TokenFileError> {
         let header = match (token(&path, std::fs::read_to_string(&path)), fallback) {
-            (Ok(header), _) | (Err(_), Some(header)) => header,
+            (Ok(header), _) => header,
+            (Err(error), Some(header)) => {
+                let error: &(dyn std::error::Error + 'static) = &error;
+                tracing::warn!(error, "Cannot read the token file; using the token beside it");
+                header
+            }
             (Err(error), None) => return Err(error),
         };
         let state = State { header, read_next: Instant::now() + PERIOD };
@@ -100,7 +105,36 @@ fn token(path: &Path, read: std::io::Result<String>) -> Result<HeaderValue, Toke
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::{Event, Level, Metadata, Subscriber};
+
     use super::*;
+
+    /// Counts warnings.
+    #[derive(Clone, Default)]
+    struct Warnings(Arc<AtomicUsize>);
+
+    impl Subscriber for Warnings {
+        fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+            *metadata.level() == Level::WARN
+        }
+
+        fn event(&self, _: &Event<'_>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+        fn enter(&self, _: &Id) {}
+        fn exit(&self, _: &Id) {}
+    }
 
     struct File(tempfile::TempDir);
 
@@ -166,7 +200,10 @@ mod tests {
         let fallback = HeaderValue::from_static("Bearer inline");
         assert_eq!(TokenFile::open(file.path(), Some(fallback.clone())).unwrap().current().await, "Bearer one");
         std::fs::remove_file(file.path()).unwrap();
-        let source = TokenFile::open(file.path(), Some(fallback)).unwrap();
+        let warnings = Warnings::default();
+        let open = || TokenFile::open(file.path(), Some(fallback)).unwrap();
+        let source = tracing::subscriber::with_default(warnings.clone(), open);
+        assert_eq!(warnings.0.load(Ordering::Relaxed), 1, "the file of the kubeconfig is not used");
         assert_eq!(source.current().await, "Bearer inline");
         let Err(error) = TokenFile::open(file.path(), None) else { panic!("there is no token") };
         assert!(error.to_string().ends_with("cannot be read: check its path and its permissions"), "{error}");

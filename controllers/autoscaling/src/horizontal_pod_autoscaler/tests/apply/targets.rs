@@ -94,7 +94,8 @@ async fn a_response_without_end_and_a_message_without_end_are_cut() {
     cluster.advance(PERIOD).await;
     cluster.settle().await;
     let message = condition(cluster.sandbox(), "web", "ScalingActive");
-    let cut = "external metrics API: the response is longer than 16 MiB, which is the most that is read";
+    let cut = "external metrics API: the response of /apis/external.metrics.k8s.io/v1beta1/namespaces/shop/flood is \
+               longer than 16 MiB, and was not read to its end: if an APIService serves this path, check its server";
     assert!(message.ends_with(cut), "{message}");
     let message = condition(cluster.sandbox(), "api", "ScalingActive");
     assert!(message.ends_with("yyy…") && message.len() < 1400, "{} characters", message.len());
