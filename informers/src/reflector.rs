@@ -5,6 +5,7 @@ use std::error::Error;
 use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -79,7 +80,7 @@ struct Reflector {
     page: Vec<u8>,
     /// Whether the last exchange failed in a way that may be an outage, and led to a back-off.
     was_suspected: bool,
-    /// Whether an event was ignored, which is logged once.
+    /// Set once an event was ignored, which is logged once.
     has_ignored_events: bool,
 }
 
@@ -124,6 +125,10 @@ impl Reflector {
         loop {
             let now = Instant::now();
             self.store.resync(now);
+            if self.shared.must_relist.swap(false, Ordering::Relaxed) {
+                let effect = self.protocol.relist(self.now());
+                self.perform(effect);
+            }
             if self.protocol.deadline() <= now - self.started {
                 self.step(Input::Deadline);
             }

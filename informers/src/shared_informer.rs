@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -32,8 +33,12 @@ pub(crate) struct InformerState {
     pub(crate) metrics: Arc<dyn Metrics>,
     pub(crate) record: Mutex<Record>,
     pub(crate) availability: Availability,
-    /// Notified when an event handler is added, which may have a resync period.
+    /// Notified when an event handler is added, which may have a resync period, or when the informer must list again.
     pub(crate) rescheduled: Notify,
+    /// Set if the informer must list again.
+    pub(crate) must_relist: AtomicBool,
+    /// Notified when the storage of the API server may have gone back.
+    pub(crate) rollback_suspected: Arc<Notify>,
 }
 
 pub(crate) struct SharedInformer<V> {
@@ -66,6 +71,7 @@ impl<V: View> SharedInformer<V> {
         list_options: ListOptions,
         decode_context: Arc<DecodeContext>,
         metrics: Arc<dyn Metrics>,
+        rollback_suspected: Arc<Notify>,
     ) -> Self {
         let state = InformerState {
             resource,
@@ -75,6 +81,8 @@ impl<V: View> SharedInformer<V> {
             record: Mutex::new(Record::new()),
             availability: Availability::new(),
             rescheduled: Notify::new(),
+            must_relist: AtomicBool::new(false),
+            rollback_suspected,
         };
         Self {
             state: Arc::new(state),
@@ -366,6 +374,10 @@ impl<V: View> Cache for SharedInformer<V> {
 
     fn undecodable_controlled_by(&self, owner: &Uid) -> Option<Arc<UndecodableObject>> {
         self.undecodable.read(|objects| objects.controlled_by(owner).cloned())
+    }
+
+    fn suspect_rollback(&self) {
+        self.state.rollback_suspected.notify_one();
     }
 
     fn on_progress(&self, hook: ProgressHook) -> HookRegistration {
