@@ -55,6 +55,12 @@ pub trait Cache: Send + Sync {
     /// The first object, by key, that cannot be decoded and whose controller has that uid.
     fn undecodable_controlled_by(&self, owner: &Uid) -> Option<Arc<UndecodableObject>>;
 
+    /// Has the revision of the storage compared with the caches, because it may have gone back: for example, the version
+    /// of a new object is not above the [last sync resource version](Self::last_sync_resource_version).
+    ///
+    /// There is one request in ten seconds at most, and no cache is listed again if the storage has not gone back.
+    fn suspect_rollback(&self);
+
     /// Calls `hook` after each step, on the task of the informer, after event handlers and after the
     /// [last sync resource version](Self::last_sync_resource_version) has moved.
     ///

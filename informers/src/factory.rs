@@ -10,7 +10,7 @@ use kcm_api::{DecodeContext, Interner, KnownView, Needs, PartialObjectMeta, Reso
 use kube::Client;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
@@ -26,6 +26,7 @@ use crate::metrics::{MetricsOf, NoMetrics};
 use crate::reflector;
 use crate::reflector_store::ViewStore;
 use crate::registrations::{Recorder, Registrations};
+use crate::rollback::{self, Caches, Known};
 use crate::shared_informer::SharedInformer;
 use crate::status::InformerStatus;
 
@@ -91,6 +92,8 @@ pub struct Factory {
 
 struct Inner {
     options: FactoryOptions,
+    /// Notified when the storage of the API server may have gone back.
+    rollback_suspected: Arc<Notify>,
     state: Mutex<State>,
 }
 
@@ -127,6 +130,7 @@ trait AnyView: Send + Sync {
     fn availability(&self) -> &Availability;
     fn currency(&self) -> &Currency;
     fn versions(&self) -> watch::Receiver<ResourceVersion>;
+    fn must_relist(&self);
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
     fn into_metadata(self: Arc<Self>) -> Arc<dyn MetadataSource>;
 }
@@ -142,6 +146,10 @@ impl<V: View> AnyView for SharedInformer<V> {
 
     fn versions(&self) -> watch::Receiver<ResourceVersion> {
         Self::versions(self)
+    }
+
+    fn must_relist(&self) {
+        self.state.currency.relist.notify_one();
     }
 
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
@@ -169,7 +177,8 @@ impl Factory {
             run: Run::NotStarted,
             tasks: JoinSet::new(),
         };
-        Self { inner: Arc::new(Inner { options, state: Mutex::new(state) }), recorder: Recorder::default() }
+        let inner = Inner { options, rollback_suspected: Arc::default(), state: Mutex::new(state) };
+        Self { inner: Arc::new(inner), recorder: Recorder::default() }
     }
 
     /// The same factory, which records the registrations through this handle: the use of each informer, and its event
@@ -214,7 +223,12 @@ impl Factory {
     pub fn start(&self) {
         let state = &mut *self.inner.state.lock();
         if matches!(state.run, Run::NotStarted) {
-            state.run = Run::Started(Handle::current());
+            let handle = Handle::current();
+            let FactoryOptions { client, connection, .. } = &self.inner.options;
+            let (caches, suspicions) = (Arc::downgrade(&self.inner), Arc::clone(&self.inner.rollback_suspected));
+            let check = rollback::watch(caches, suspicions, client.clone(), connection.clone());
+            state.tasks.spawn_on(check, &handle);
+            state.run = Run::Started(handle);
             state.start_pending();
         }
     }
@@ -339,13 +353,11 @@ impl Inner {
         let FactoryOptions { client, connection, metrics, interner, needs, moments, .. } = &self.options;
         let decode_context = Arc::new(DecodeContext::new::<V>(Arc::clone(interner), needs));
         let metrics = metrics(&resource);
-        let shared = Arc::new(SharedInformer::<V>::new(
-            resource.clone(),
-            list_options.clone(),
-            decode_context,
-            metrics,
-            moments.clone(),
-        ));
+        let suspicions = Arc::clone(&self.rollback_suspected);
+        let (of_resource, options) = (resource.clone(), list_options.clone());
+        let shared =
+            SharedInformer::<V>::new(of_resource, options, decode_context, metrics, (moments.clone(), suspicions));
+        let shared = Arc::new(shared);
         let store = Box::new(ViewStore::new(Arc::clone(&shared)));
         let (client, connection, seed) = (client.clone(), connection.clone(), state.seeds.u64(..));
         let task = reflector::run(Arc::clone(&shared.state), store, client, connection, seed).boxed();
@@ -386,6 +398,26 @@ impl Inner {
             let (id, shared) = self.use_informer::<PartialObjectMeta>(resource, list_options.clone());
             (id, shared as Arc<dyn MetadataSource>)
         })
+    }
+}
+
+impl Caches for Inner {
+    fn known(&self) -> Option<Known> {
+        let state = self.state.lock();
+        // The resources of the core group are in one storage, apart from events. Other groups may have another storage,
+        // and then only the same resource can be compared.
+        let is_core = |entry: &&Entry| entry.resource.group.is_empty() && entry.resource.plural != "events";
+        let first = state.informers.iter().find(is_core).or_else(|| state.informers.first())?;
+        let same = state.informers.iter().filter(|entry| is_core(entry) || entry.resource == first.resource);
+        let same = same.filter(|entry| is_core(entry) == is_core(&first));
+        let versions = same.map(|entry| entry.cache.last_sync_resource_version()).collect();
+        Some(Known { resource: first.resource.clone(), list_options: first.list_options.clone(), versions })
+    }
+
+    fn relist(&self, revision: &ResourceVersion) -> usize {
+        let state = self.state.lock();
+        let is_ahead = |entry: &&Entry| rollback::is_ahead(&entry.cache.last_sync_resource_version(), revision);
+        state.informers.iter().filter(is_ahead).inspect(|entry| entry.shared.must_relist()).count()
     }
 }
 

@@ -62,7 +62,7 @@ impl HttpExchange {
     }
 }
 
-async fn send(client: Client, request: Request<Body>) -> Result<ResponseBody, Cause> {
+pub(crate) async fn send(client: Client, request: Request<Body>) -> Result<ResponseBody, Cause> {
     let response = client.send(request).await.map_err(Cause::Unreachable)?;
     if response.status().is_success() {
         let content_type = response.headers().get(CONTENT_TYPE).map_or(&[][..], |value| value.as_bytes());

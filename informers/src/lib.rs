@@ -104,6 +104,8 @@
 //! - *nothing is requested while the server is unreachable*, see [`Connection`];
 //! - *an outage of whatever length is over for all kinds within two seconds*: a watch resumes from its resource
 //!   version, a list begins again;
+//! - *storage that has gone back leads to a new list*: after an outage, or after a
+//!   [suspicion](Cache::suspect_rollback), of each cache that is ahead of it;
 //! - *a panic in the informer leads to a new list*.
 //!
 //! A resource that **disappears**, for example because its CRD is deleted: the response to a list is 404, and discovery
@@ -170,6 +172,7 @@ mod reflector;
 mod reflector_store;
 mod registrations;
 mod request;
+mod rollback;
 mod shared_informer;
 mod status;
 mod store;

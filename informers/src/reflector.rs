@@ -84,7 +84,7 @@ struct Reflector {
     page: Vec<u8>,
     /// Whether the last exchange failed in a way that may be an outage, and led to a back-off.
     was_suspected: bool,
-    /// Whether an event was ignored, which is logged once.
+    /// Set once an event was ignored, which is logged once.
     has_ignored_events: bool,
 }
 
@@ -163,11 +163,10 @@ impl Reflector {
         self.started.elapsed()
     }
 
-    /// Lists again, as if the version had expired. A list that has begun goes on.
+    /// Lists again. A list that has begun goes on.
     fn relist(&mut self) {
-        if !self.protocol.must_list() {
-            self.step(Input::Failed(Failure::Expired));
-        }
+        let effect = self.protocol.relist(self.now());
+        self.perform(effect);
     }
 
     fn on_connection_change(&mut self, change: ConnectionChange) {

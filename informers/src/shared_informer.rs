@@ -40,6 +40,8 @@ pub(crate) struct InformerState {
     pub(crate) rescheduled: Notify,
     /// Notified when event handlers were shown more objects.
     shown: Notify,
+    /// Notified when the storage of the API server may have gone back.
+    pub(crate) rollback_suspected: Arc<Notify>,
 }
 
 pub(crate) struct SharedInformer<V> {
@@ -85,7 +87,7 @@ impl<V: View> SharedInformer<V> {
         list_options: ListOptions,
         decode_context: Arc<DecodeContext>,
         metrics: Arc<dyn Metrics>,
-        moments: Moments,
+        (moments, rollback_suspected): (Moments, Arc<Notify>),
     ) -> Self {
         let state = InformerState {
             resource,
@@ -97,6 +99,7 @@ impl<V: View> SharedInformer<V> {
             currency: Currency::new(moments),
             rescheduled: Notify::new(),
             shown: Notify::new(),
+            rollback_suspected,
         };
         let unshown = Unshown::default();
         Self {
@@ -452,6 +455,10 @@ impl<V: View> Cache for SharedInformer<V> {
 
     fn undecodable_controlled_by(&self, owner: &Uid) -> Option<Arc<UndecodableObject>> {
         self.undecodable.read(|objects| objects.controlled_by(owner).cloned())
+    }
+
+    fn suspect_rollback(&self) {
+        self.state.rollback_suspected.notify_one();
     }
 
     fn on_progress(&self, hook: ProgressHook) -> HookRegistration {

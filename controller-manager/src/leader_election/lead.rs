@@ -5,7 +5,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kcm_framework::client::{BootClock, ExecPluginMetrics};
+use kcm_framework::client::{ElapsedClock, ExecPluginMetrics};
 use kcm_framework::{Handover, Manager, ManagerError, ManagerHandle, Stage, Stop};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
@@ -36,6 +36,7 @@ impl Candidate {
         metrics: LeaseMetrics,
         plugins: ExecPluginMetrics,
         watchdog: Watchdog,
+        elapsed: Arc<dyn ElapsedClock>,
     ) -> Self {
         let Election { settings, policy, limits, releases, migration } = election;
         let main = Options {
@@ -47,7 +48,7 @@ impl Candidate {
             metrics,
             plugins,
             watchdog,
-            elapsed: Arc::new(BootClock),
+            elapsed,
             leadership: watch::Sender::default(),
             ready: watch::Sender::default(),
         };

@@ -170,7 +170,7 @@ fn candidate(election: Option<Election>, metrics: &Metrics, watchdog: Watchdog) 
     let candidate = |election| {
         let lease = metrics.register(LeaseMetrics::register);
         leader_election::identity()
-            .map(|identity| Candidate::new(identity, election, lease, metrics.exec_plugins().clone(), watchdog))
+            .map(|identity| Candidate::new(identity, election, lease, metrics.exec_plugins().clone(), watchdog, Arc::new(BootClock)))
     };
     election.map(candidate).transpose().map_err(|error| failure(Exit::Refused, &error))
 }

@@ -1,5 +1,7 @@
 //! The metrics of informers, which upstream does not have.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kcm_api::Resource;
@@ -22,6 +24,15 @@ pub(crate) struct InformerMetrics {
     undecodable: Family<Of, Counter>,
     panics: Family<HandlerLabels, Counter>,
     handler_seconds: Family<HandlerLabels, Histogram>,
+    users: Arc<Mutex<BTreeMap<String, Users>>>,
+}
+
+/// The informers of one resource, whose metrics end with the last of them.
+#[derive(Default)]
+struct Users {
+    informers: usize,
+    /// The event handlers, and others that panicked.
+    subscribers: BTreeSet<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -50,6 +61,7 @@ impl Default for InformerMetrics {
             undecodable: Family::default(),
             panics: Family::default(),
             handler_seconds: Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> Histogram),
+            users: Arc::default(),
         }
     }
 }
@@ -68,9 +80,12 @@ impl InformerMetrics {
         );
     }
 
-    /// The metrics of the informers of `resource`.
+    /// The metrics of an informer of `resource`, which are removed with the last informer of the resource.
     pub(super) fn of(&self, resource: &Resource) -> OneInformer {
         let resource = resource.to_string();
+        // Held while the metrics are looked up, so that the end of another informer does not remove them in between.
+        let mut users = self.users.lock();
+        users.entry(resource.clone()).or_default().informers += 1;
         let of = Of { resource: resource.clone() };
         let events = EventKind::ALL.map(|kind| {
             let of = OfKind { resource: resource.clone(), kind: kind.as_str() };
@@ -84,6 +99,27 @@ impl InformerMetrics {
             handler_seconds: Mutex::default(),
             resource,
             families: self.clone(),
+        }
+    }
+
+    fn end_use(&self, resource: &str) {
+        let mut users = self.users.lock();
+        let Some(of_resource) = users.get_mut(resource) else { return };
+        of_resource.informers -= 1;
+        if of_resource.informers > 0 {
+            return;
+        }
+        let of = Of { resource: resource.to_owned() };
+        for kind in EventKind::ALL {
+            self.events.remove(&OfKind { resource: resource.to_owned(), kind: kind.as_str() });
+        }
+        for family in [&self.lists, &self.failures, &self.undecodable] {
+            family.remove(&of);
+        }
+        for subscriber in users.remove(resource).into_iter().flat_map(|users| users.subscribers) {
+            let labels = HandlerLabels { resource: resource.to_owned(), subscriber };
+            self.handler_seconds.remove(&labels);
+            self.panics.remove(&labels);
         }
     }
 }
@@ -101,8 +137,18 @@ pub(super) struct OneInformer {
 }
 
 impl OneInformer {
+    /// The labels of a subscriber, whose metrics are removed with the last informer of the resource.
     fn handler_labels(&self, subscriber: &str) -> HandlerLabels {
+        if let Some(users) = self.families.users.lock().get_mut(&self.resource) {
+            users.subscribers.insert(subscriber.to_owned());
+        }
         HandlerLabels { resource: self.resource.clone(), subscriber: subscriber.to_owned() }
+    }
+}
+
+impl Drop for OneInformer {
+    fn drop(&mut self) {
+        self.families.end_use(&self.resource);
     }
 }
 
@@ -139,5 +185,39 @@ impl kcm_informers::Metrics for OneInformer {
 
     fn panicked(&self, culprit: &str) {
         self.families.panics.get_or_create(&self.handler_labels(culprit)).inc();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kcm_informers::Metrics as _;
+    use prometheus_client::encoding::text::encode;
+
+    use super::*;
+
+    #[test]
+    fn the_metrics_of_a_resource_end_with_its_last_informer() {
+        const WIDGETS: Resource = Resource::namespaced("example.com", "v1", "widgets", "Widget");
+        let (metrics, mut registry) = (InformerMetrics::default(), Registry::default());
+        metrics.register(&mut registry);
+        let series = || {
+            let mut text = String::new();
+            encode(&mut text, &registry).unwrap();
+            text.lines().filter(|line| line.contains(r#"resource="widgets.example.com""#)).count()
+        };
+        let informers = [metrics.of(&WIDGETS), metrics.of(&WIDGETS)];
+        for informer in &informers {
+            informer.event(EventKind::Added);
+            informer.handled("a-controller", Duration::from_millis(1));
+            informer.panicked("informer");
+        }
+        let before = series();
+        assert!(before > 10, "{before} series");
+        let [first, last] = informers;
+        drop(first);
+        assert_eq!(series(), before, "another informer has the same resource");
+        drop(last);
+        assert_eq!(series(), 0);
+        assert!(metrics.users.lock().is_empty());
     }
 }

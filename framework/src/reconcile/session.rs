@@ -232,6 +232,7 @@ impl Write<'_> {
             for (cache, object, _) in
                 self.pending().filter(|(cache, object, _)| self.is_covered(*cache, object, written))
             {
+                self.check_for_rollback(cache, written);
                 // A response such as that to a binding does not tell the version.
                 self.record(if written.resource_version.is_unset() {
                     PendingWrite::OutcomeUnknown { cache, object, deleted: None, deadline: Instant::now() }
@@ -284,6 +285,19 @@ impl Write<'_> {
             let objects = self.objects.iter().filter(|(object, _)| cache.list_options().cover_namespace_of(object));
             objects.map(move |(object, deleted)| (index, object.clone(), deleted.clone()))
         })
+    }
+
+    /// A new object has a version above the version of a cache that does not know the object, unless the object was
+    /// deleted already, or the storage of the API server has gone back.
+    fn check_for_rollback(&self, cache: CacheIndex, written: &Written) {
+        let cache = &self.session.caches[cache];
+        if self.verb == "create"
+            && self.is_of_object
+            && cache.last_sync_resource_version().is_at_least(&written.resource_version) == Some(true)
+            && cache.object_state(&written.key).is_none_or(|state| state.uid != written.uid)
+        {
+            cache.suspect_rollback();
+        }
     }
 
     /// Returns `true` if the cache will show the write. If list options select by other fields than name and namespace,

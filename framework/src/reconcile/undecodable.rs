@@ -286,6 +286,10 @@ mod tests {
             self.cache.undecodable_controlled_by(owner)
         }
 
+        fn suspect_rollback(&self) {
+            self.cache.suspect_rollback();
+        }
+
         fn on_progress(&self, hook: ProgressHook) -> HookRegistration {
             self.cache.on_progress(hook)
         }

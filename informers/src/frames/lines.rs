@@ -14,7 +14,7 @@ use super::{KEPT, LONGEST, TooLong};
 pub struct Lines {
     partial: Vec<u8>,
     longest: usize,
-    /// Whether the rest of a line that is too long is being skipped.
+    /// Set while the rest of a line that is too long is skipped.
     is_skipping: bool,
 }
 

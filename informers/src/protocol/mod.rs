@@ -73,7 +73,7 @@ struct Exchange {
     last_data_at: Duration,
     /// Whether an object or a bookmark was received.
     has_events: bool,
-    /// Whether an event was received that cannot be read.
+    /// Set once an event was received that cannot be read.
     has_unreadable_events: bool,
     /// Since when the exchange is a watch that the server has accepted.
     watching_since: Option<Duration>,
@@ -243,6 +243,18 @@ impl Protocol {
         }
     }
 
+    /// Lists all objects again. Nothing changes if a list is due or has begun.
+    #[must_use]
+    pub fn relist(&mut self, now: Duration) -> Effect {
+        if self.must_list() {
+            return Effect::Nothing;
+        }
+        self.version = None;
+        self.doubts = 0;
+        self.wait_until(now);
+        Effect::Close(None)
+    }
+
     fn step_while_waiting(&mut self, input: &Input, now: Duration) -> Effect {
         match input {
             Input::Deadline if now >= self.deadline() => self.next_request(now),
@@ -379,7 +391,7 @@ impl Protocol {
                 self.back_off(now, None, Some(Trouble::Unfinished))
             }
             Some(ExchangeKind::Page) | None => {
-                // What the server sent is no watch.
+                // The response is no watch.
                 if matches!(&self.state, State::Exchanging(exchange) if exchange.has_unreadable_events) {
                     self.doubt();
                 }

@@ -539,6 +539,16 @@ fn a_request_from_before_an_outage_is_repeated_and_an_open_watch_goes_on() {
 }
 
 #[test]
+fn a_watch_of_storage_that_has_gone_back_ends_in_a_list() {
+    let mut protocol = watching();
+    assert_eq!(protocol.relist(seconds(9)), CLOSED);
+    assert_next("watching", protocol, seconds(9), &Next::AtOnce("streaming list"));
+    let mut protocol = streaming();
+    assert_eq!(protocol.relist(seconds(9)), Effect::Nothing, "it lists already");
+    assert_next("listing", protocol, seconds(9), &Next::Open);
+}
+
+#[test]
 fn requests_after_an_outage_are_spread() {
     let due = |seed| {
         let mut protocol = lost(Protocol::new(seed));

@@ -108,7 +108,8 @@ impl Replica {
         let leases = metrics.register(LeaseMetrics::register);
         let watchdog = Watchdog::new(Heartbeat::new(), Duration::MAX, || {});
         let plugins = metrics.exec_plugins().clone();
-        let candidate = Candidate::new(identity.clone(), election(), leases, plugins, watchdog);
+        let elapsed = Arc::new(SimulatedElapsed::starting_now());
+        let candidate = Candidate::new(identity.clone(), election(), leases, plugins, watchdog, elapsed);
         let stop = Stop::default();
         let mut running = JoinSet::new();
         let stopped = stop.clone();

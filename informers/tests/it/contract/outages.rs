@@ -110,3 +110,64 @@ async fn a_kind_that_alone_is_unavailable_is_no_outage_of_the_connection() {
     }
     assert_eq!(connection.outages(), 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn storage_that_has_gone_back_leads_to_a_new_list() {
+    let Watching { mut peer, informer, connection: _connection, stream, _running } = watching().await;
+    let notified = add_event_handler(&informer, "test");
+    notified.take();
+    stream.bookmark(90);
+    informer.wait_for_resource_version(&90.into()).await;
+    // After an outage the storage is at the same revision, or further.
+    let mut stream = stream;
+    for revision in [90, 95] {
+        peer.revision = revision;
+        stream.break_off();
+        drop(peer.asked_for("watch from 90").await);
+        peer.asked_for("probe").await.accept().send("ok");
+        stream = peer.asked_for("watch from 90").await.accept();
+        assert!(peer.is_silent_for(seconds(60)).await && stream.is_open());
+        stream.bookmark(90);
+    }
+    // A restore from a backup: the watch is accepted and silent.
+    peer.revision = 40;
+    stream.break_off();
+    drop(peer.asked_for("watch from 90").await);
+    drop(peer.asked_for("probe").await);
+    let back = Instant::now();
+    peer.asked_for("probe").await.accept().send("ok");
+    let mut silent = peer.asked().await;
+    if silent.question() == "watch from 90" {
+        let _silent = silent.accept();
+        silent = peer.asked().await;
+    }
+    assert_eq!(silent.question(), "streaming list");
+    let stream = silent.accept();
+    stream.event("ADDED", &widget("y", 30));
+    stream.end_of_initial_events(40);
+    informer.wait_for_resource_version(&40.into()).await;
+    yield_to_informer().await;
+    assert!(back.elapsed() < seconds(2), "{:?}", back.elapsed());
+    assert_eq!(contents(&informer), "y@30");
+    assert_eq!(notified.take(), ["removed perhaps x@1", "added y@30"]);
+    stream.event("MODIFIED", &widget("y", 41));
+    informer.wait_for_resource_version(&41.into()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_suspicion_that_storage_has_gone_back_is_checked_once_in_ten_seconds() {
+    let Watching { mut peer, informer, connection: _connection, stream, _running } = watching().await;
+    stream.bookmark(90);
+    informer.wait_for_resource_version(&90.into()).await;
+    peer.revision = 90;
+    for _ in 0..100 {
+        informer.cache().suspect_rollback();
+        assert!(peer.is_silent_for(Duration::from_millis(300)).await);
+    }
+    assert!(peer.checks <= 4, "{} checks in 30 s", peer.checks);
+    assert!(stream.is_open());
+    peer.revision = 40;
+    informer.cache().suspect_rollback();
+    let _list = peer.asked_for("streaming list").await;
+    assert!(!stream.is_open());
+}

@@ -21,6 +21,10 @@ type Answer = Result<Response<AnswerBody>, std::io::Error>;
 /// The server's side of all requests.
 pub(crate) struct Peer {
     asked: mpsc::UnboundedReceiver<Asked>,
+    /// The revision of the storage, which is the response to a list of one object. Unset, it never goes back.
+    pub(crate) revision: u64,
+    /// Number of requests for the revision.
+    pub(crate) checks: usize,
 }
 
 /// A request that waits for its answer. Dropped, it is a connection that broke before any.
@@ -47,14 +51,21 @@ pub(crate) fn peer() -> (Client, Peer) {
             answered.await.unwrap_or_else(|_| Err(std::io::Error::other("connection reset")))
         }
     });
-    (Client::new(service, "default"), Peer { asked })
+    (Client::new(service, "default"), Peer { asked, revision: u64::MAX, checks: 0 })
 }
 
 impl Peer {
     /// The next request; fails the test when none comes for an hour.
     pub(crate) async fn asked(&mut self) -> Asked {
-        let asked = tokio::time::timeout(Duration::from_hours(1), self.asked.recv()).await;
-        asked.expect("a request must come").expect("the client must be alive")
+        loop {
+            let asked = tokio::time::timeout(Duration::from_hours(1), self.asked.recv()).await;
+            let asked = asked.expect("a request must come").expect("the client must be alive");
+            if asked.query("limit").as_deref() != Some("1") {
+                return asked;
+            }
+            self.checks += 1;
+            asked.page(self.revision, "", &[]);
+        }
     }
 
     /// The next request, which must ask this.
@@ -62,6 +73,11 @@ impl Peer {
         let asked = self.asked().await;
         assert_eq!(asked.question(), question);
         asked
+    }
+
+    /// Returns `true` if no request but for the revision comes within that time.
+    pub(crate) async fn is_silent_for(&mut self, time: Duration) -> bool {
+        tokio::time::timeout(time, self.asked()).await.is_err()
     }
 
     /// Returns `true` if no request comes within that time.

@@ -26,6 +26,7 @@ use crate::service::SandboxService;
 use crate::service::log::Request;
 use crate::service::shared::Shared;
 use crate::status::Status;
+use crate::store::storage::TooOld;
 use crate::store::stored::Stored;
 
 /// An in-process API server; clones are handles of the same server.
@@ -175,6 +176,17 @@ impl Sandbox {
     /// Drops all past events: watches and lists from earlier resource versions get 410 (Gone).
     pub fn compact(&self) {
         self.shared.change_rules(|state| state.server.store.compact());
+    }
+
+    /// Sets the storage back to an earlier version, as a restore of etcd from a backup does without `--bump-revision`.
+    /// Versions are given a second time. Call it while the API server is [stopped](FaultControls::stop_api_server).
+    ///
+    /// # Errors
+    /// If the past events after `version` are not kept any more.
+    pub fn restore(&self, version: u64) -> Result<(), TooOld> {
+        let mut restored = Ok(());
+        self.shared.change_rules(|state| restored = state.server.store.restore(version));
+        restored
     }
 
     /// Returns a copy of an object, if it exists.

@@ -204,6 +204,24 @@ impl Store {
         self.oldest = self.version;
     }
 
+    /// Sets the store back to `version`, as a restore from a backup of that version does. The same versions are given
+    /// again to other writes.
+    pub(crate) fn restore(&mut self, version: u64) -> Result<(), TooOld> {
+        let newer: Vec<Arc<Event>> = self.events_after(version)?.cloned().collect();
+        for event in newer.iter().rev() {
+            let objects = self.objects.entry(event.resource.clone()).or_default();
+            match &event.previous {
+                Some(previous) => drop(objects.insert(event.key.clone(), previous.clone())),
+                None => drop(objects.remove(&event.key)),
+            }
+            self.bytes -= event.object.text().len();
+        }
+        self.events.truncate(self.events.len() - newer.len());
+        self.recent.clear();
+        self.version = version;
+        Ok(())
+    }
+
     /// Encodes an object for storage, and caches its parsed value for a while.
     fn keep(&mut self, object: Value) -> (Arc<Value>, Arc<Stored>) {
         let value = Arc::new(object);
