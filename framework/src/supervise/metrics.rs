@@ -23,6 +23,28 @@ impl ControllerMetrics {
     }
 }
 
+/// The name, the help and the value of a gauge that each loop has.
+type LoopGauge = (&'static str, &'static str, fn(&LoopStatus) -> f64);
+
+const OF_LOOPS: [LoopGauge; 4] = [
+    (
+        "controller_loop_stalled_seconds",
+        "Seconds for which each loop has made no progress although it has work",
+        |one| one.stall.as_ref().map_or(0.0, |stall| stall.duration.as_secs_f64()),
+    ),
+    ("controller_keys_awaiting_writes", "Keys that wait until the caches show their own writes", |one| {
+        number(one.held.awaiting_writes)
+    }),
+    (
+        "controller_keys_awaiting_writes_longest_seconds",
+        "Seconds for which the first of the keys that wait for their own writes has waited",
+        |one| one.held.longest_wait.as_secs_f64(),
+    ),
+    ("controller_keys_undecodable", "Keys that wait until an object that they are about can be decoded", |one| {
+        number(one.held.undecodable)
+    }),
+];
+
 impl Collector for ControllerMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let controllers = self.0.iter().map(|record| record.status());
@@ -40,27 +62,7 @@ impl Collector for ControllerMetrics {
         for one in &controllers {
             ConstCounter::new(one.failures).encode(failures.encode_family(&[("controller", one.name)])?)?;
         }
-        let gauges: [(&str, &str, fn(&LoopStatus) -> f64); 4] = [
-            (
-                "controller_loop_stalled_seconds",
-                "Seconds for which each loop has made no progress although it has work",
-                |one| one.stall.as_ref().map_or(0.0, |stall| stall.duration.as_secs_f64()),
-            ),
-            ("controller_keys_awaiting_writes", "Keys that wait until the caches show their own writes", |one| {
-                number(one.held.awaiting_writes)
-            }),
-            (
-                "controller_keys_awaiting_writes_longest_seconds",
-                "Seconds for which the first of the keys that wait for their own writes has waited",
-                |one| one.held.longest_wait.as_secs_f64(),
-            ),
-            (
-                "controller_keys_undecodable",
-                "Keys that wait until an object that they are about can be decoded",
-                |one| number(one.held.undecodable),
-            ),
-        ];
-        for (name, help, value) in gauges {
+        for (name, help, value) in OF_LOOPS {
             let mut gauge = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             for (controller, each) in controllers.iter().flat_map(|one| one.loops.iter().map(|each| (one.name, each))) {
                 let labels = [("controller", controller), ("name", each.name)];
