@@ -22,8 +22,11 @@ const PIECE: usize = 16 * 1024;
 /// The bodies that are being sent.
 #[derive(Debug, Default)]
 pub(super) struct HeldBodies {
-    open: Mutex<(u64, BTreeMap<u64, Weak<Mutex<Sending>>>)>,
+    /// Number of the next body, and the bodies by their numbers.
+    open: Mutex<(u64, BTreeMap<u64, SharedSending>)>,
 }
+
+type SharedSending = Weak<Mutex<Sending>>;
 
 /// The state of a body.
 enum Sending {
@@ -126,7 +129,8 @@ impl Open {
                 Ok(data) => Poll::Ready(Some(Ok(Frame::data(data)))),
                 Err(trailers) => Poll::Ready(Some(Ok(trailers))),
             },
-            polled => polled,
+            Poll::Ready(ended @ (None | Some(Err(_)))) => Poll::Ready(ended),
+            Poll::Pending => Poll::Pending,
         }
     }
 }
@@ -221,7 +225,7 @@ mod tests {
         let mut body = bodies.hold(Body::from(vec![0; 5 * PIECE]), value);
         for _ in 0..3 {
             // A slow client goes on.
-            advance(STALL - Duration::from_millis(1)).await;
+            advance(STALL.saturating_sub(Duration::from_millis(1))).await;
             bodies.drop_stalled(Instant::now());
             assert_eq!(is_held.strong_count(), 1);
             body.frame().await.expect("it goes on").expect("it is memory");

@@ -125,7 +125,7 @@ mod tests {
         assert!(limits.wait("late").await.is_none());
         assert_eq!(begun.elapsed(), PATIENCE);
         let later = async {
-            tokio::time::sleep(PATIENCE - Duration::from_millis(1)).await;
+            tokio::time::sleep(PATIENCE.saturating_sub(Duration::from_millis(1))).await;
             drop(held.pop());
         };
         let (permit, ()) = tokio::join!(limits.wait("later"), later);

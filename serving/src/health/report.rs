@@ -141,7 +141,8 @@ mod tests {
     #[test]
     fn unknown_names_are_repeated_up_to_a_bound() {
         let one = format!("verbose&exclude={}", "%01".repeat(10_000));
-        let many: String = (0..5000).map(|number| format!("exclude={number}&")).collect();
+        let many: Vec<String> = (0..5000).map(|number| format!("exclude={number}&")).collect();
+        let many = many.concat();
         for query in [one, format!("verbose&{many}")] {
             let body = report("healthz", &[], &Query::of(Some(&query))).body;
             let (before, after) = (body.contains("no matches for \""), body.contains(",...\n"));
