@@ -31,7 +31,6 @@ impl TokenRequests {
         &self.account
     }
 
-    /// Requests a token.
     pub(super) async fn send(&self) -> Result<Token, TokenError> {
         let response = match self.post().await {
             Err(error) if error.is_not_found() => {

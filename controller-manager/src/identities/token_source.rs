@@ -83,7 +83,6 @@ impl TokenSource {
         Self { requests, state: Arc::default(), task: Mutex::default() }
     }
 
-    /// The service account.
     pub(super) fn account(&self) -> &ObjectKey {
         self.requests.account()
     }

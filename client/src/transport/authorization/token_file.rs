@@ -113,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts warnings.
+    /// A subscriber that counts warnings.
     #[derive(Clone, Default)]
     struct Warnings(Arc<AtomicUsize>);
 
