@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kcm_framework::client::{connect_seeded, load_config};
+use kcm_framework::client::{BootClock, connect_seeded, load_config};
 use kcm_framework::clock::{Clock as _, SystemClock};
 use kcm_framework::{ControllerStatus, Manager, ManagerError, ManagerHandle, Metrics, Stop, error_chain};
 use kcm_serving::{Bound, Check, Serving, ServingError, ServingState};
@@ -169,8 +169,9 @@ fn controllers_check(manager: ManagerHandle) -> Check {
 fn candidate(election: Option<Election>, metrics: &Metrics, watchdog: Watchdog) -> Result<Option<Candidate>, Failure> {
     let candidate = |election| {
         let lease = metrics.register(LeaseMetrics::register);
-        leader_election::identity()
-            .map(|identity| Candidate::new(identity, election, lease, metrics.exec_plugins().clone(), watchdog, Arc::new(BootClock)))
+        leader_election::identity().map(|identity| {
+            Candidate::new(identity, election, lease, metrics.exec_plugins().clone(), watchdog, Arc::new(BootClock))
+        })
     };
     election.map(candidate).transpose().map_err(|error| failure(Exit::Refused, &error))
 }
