@@ -130,7 +130,7 @@ fn growth(criterion: &mut Criterion) {
         };
         let apply_and_select = |pod: Arc<Pod>| {
             let owner = owner(&pod).expect("the pod must have an owner");
-            (full.put(pod), by_owner.get(&owner))
+            (full.put(pod).expect("the index must take the pod"), by_owner.get(&owner))
         };
 
         let mut lines = Lines::default();

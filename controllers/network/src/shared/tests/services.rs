@@ -17,7 +17,7 @@ fn services() -> SelectingServices {
         ("database", json!({ "app": "database" })),
         ("none", Value::Null),
     ] {
-        store.put(service(name, &json!({ "selector": selector })));
+        store.put(service(name, &json!({ "selector": selector }))).expect("the index must take the service");
     }
     SelectingServices { by_selector: store.index("selector", first_label_key) }
 }
