@@ -68,14 +68,14 @@ impl ProbePath {
         adopt: impl FnOnce(Arc<T>) + Send + 'static,
     ) -> Result<Arc<T>, E> {
         let mut fresh = self.0.fresh.lock();
-        let made = fresh.as_ref().and_then(|fresh| Arc::clone(&fresh.connections).downcast::<T>().ok());
-        if let Some(made) = made {
-            return Ok(made);
+        let known = fresh.as_ref().and_then(|fresh| Arc::clone(&fresh.connections).downcast::<T>().ok());
+        if let Some(known) = known {
+            return Ok(known);
         }
-        let made = make()?;
-        let adopted = Arc::clone(&made);
-        *fresh = Some(Fresh { connections: Arc::clone(&made) as _, adopt: Box::new(move || adopt(adopted)) });
-        Ok(made)
+        let connections = make()?;
+        let adopted = Arc::clone(&connections);
+        *fresh = Some(Fresh { connections: Arc::clone(&connections) as _, adopt: Box::new(move || adopt(adopted)) });
+        Ok(connections)
     }
 
     /// Returns `true` if the pool that sent the request follows the path.

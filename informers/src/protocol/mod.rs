@@ -200,16 +200,15 @@ impl Protocol {
                 self.doubts = 0;
                 Effect::Commit(version)
             }
-            Input::PageTooLarge => match exchange.page.clone().smaller() {
-                Some(page) => {
+            Input::PageTooLarge => {
+                if let Some(page) = exchange.page.clone().smaller() {
                     self.state = State::Waiting { until: now, page };
                     Effect::Nothing
-                }
-                None => {
+                } else {
                     self.streaming.pages_failed();
                     self.back_off(now, None, Some(Trouble::TooLarge))
                 }
-            },
+            }
             Input::Ended => self.ended(now),
             Input::Failed(failure) => self.failed(failure, now),
         }

@@ -8,6 +8,7 @@ mod answers;
 mod control_loop;
 mod controller_states;
 mod declared_writes;
+mod endless_responses;
 mod events;
 mod explain;
 mod informers;
