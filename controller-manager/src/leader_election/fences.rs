@@ -82,7 +82,9 @@ mod tests {
         let (main, migration) = (Fence::default(), Fence::default());
         let until = clock.now() + Duration::from_secs(10);
         let leases = [&main, &migration].map(|fence| LeaseFence::new(fence.clone(), clock.clone()));
-        leases.iter().for_each(|lease| lease.open_until(until));
+        for lease in &leases {
+            lease.open_until(until);
+        }
         leases[1].close();
         assert_eq!((main.is_closed(), migration.is_closed()), (false, true));
     }

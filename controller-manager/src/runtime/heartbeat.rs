@@ -117,7 +117,7 @@ mod tests {
     async fn the_health_check_fails_from_its_limit_on() {
         let heartbeat = Heartbeat::new();
         let limit = Duration::from_secs(30);
-        advance(PERIOD + limit - Duration::from_millis(1)).await;
+        advance((PERIOD + limit).saturating_sub(Duration::from_millis(1))).await;
         assert_eq!(heartbeat.check(limit), Ok(()));
         advance(Duration::from_millis(1)).await;
         let reason = "the thread of the controllers has been blocked for 30 s".to_owned();

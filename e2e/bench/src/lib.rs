@@ -51,6 +51,7 @@ pub use scenarios::{SCENARIOS, Scenario};
 pub use size::Size;
 
 use micro::Micro;
+use scenarios::Surroundings;
 use testbed::{Setup, Testbed};
 
 /// What to measure.
@@ -135,8 +136,8 @@ pub async fn run(plan: &Plan, measured: &str, progress: &dyn Fn(&str)) -> Result
                     probe: scenario.probe,
                     requests: scenario.requests,
                     is_periodic: scenario.is_periodic,
-                    runs_pods: scenario.runs_pods,
-                    collector: scenario.collector,
+                    runs_pods: scenario.surroundings != Surroundings::Nothing,
+                    collector: scenario.surroundings == Surroundings::NodesAndCollector,
                     break_every: scenario.break_every,
                     rest: Duration::from_secs(match plan.size {
                         Size::Quick => 3,

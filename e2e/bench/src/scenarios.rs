@@ -19,6 +19,17 @@ use super::{
 const WORKLOADS: &str =
     "deployment,replicaset,replicationcontroller,job,cronjob,ttl-after-finished,statefulset,daemonset,podgc";
 
+/// The programs that run beside a manager.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Surroundings {
+    /// None but the API server: pods are neither scheduled nor run.
+    Nothing,
+    /// A scheduler, and nodes that run pods.
+    Nodes,
+    /// The same, and upstream's garbage collector.
+    NodesAndCollector,
+}
+
 /// One scenario: phases that follow each other on one control plane.
 pub struct Scenario {
     /// As the command line selects it.
@@ -34,9 +45,7 @@ pub struct Scenario {
     pub(super) requests: &'static [&'static str],
     /// The managers are never idle.
     pub(super) is_periodic: bool,
-    /// Nodes run pods, and pods are scheduled.
-    pub(super) runs_pods: bool,
-    pub(super) collector: bool,
+    pub(super) surroundings: Surroundings,
     pub(super) break_every: Option<Duration>,
     pub(super) play: for<'a> fn(&'a mut Testbed, Size) -> LocalBoxFuture<'a, Result<()>>,
 }
@@ -54,8 +63,7 @@ const fn scenario(
         probe: probe::REPLICA_SET,
         requests: &[],
         is_periodic: false,
-        runs_pods: true,
-        collector: false,
+        surroundings: Surroundings::Nodes,
         break_every: None,
         play,
     }
@@ -88,7 +96,7 @@ pub static SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         quick: true,
-        collector: true,
+        surroundings: Surroundings::NodesAndCollector,
         ..scenario("replica-sets", "100 replica sets of 50 pods, made and deleted", |testbed, size| {
             replica_sets(testbed, size).boxed_local()
         })
@@ -181,7 +189,7 @@ pub static SCENARIOS: &[Scenario] = &[
     ),
     Scenario {
         requests: services::REQUESTS,
-        collector: true,
+        surroundings: Surroundings::NodesAndCollector,
         ..of_controller(
             "services",
             "1,000 services of 20 pods (quick: 100), made, rolled, deleted; latency is from a pod's readiness until it is \
@@ -192,7 +200,7 @@ pub static SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         requests: services::REQUESTS,
-        collector: true,
+        surroundings: Surroundings::NodesAndCollector,
         ..of_controller(
             "service-large",
             "a service of 5,000 pods (quick: 1,000), with slices and endpoints, made, rolled, deleted; latency as of \
@@ -242,7 +250,7 @@ pub static SCENARIOS: &[Scenario] = &[
         )
     },
     Scenario {
-        runs_pods: false,
+        surroundings: Surroundings::Nothing,
         // The garbage collector and others look at the API server at intervals.
         is_periodic: true,
         ..of_controller(

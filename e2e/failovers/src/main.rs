@@ -50,7 +50,7 @@ async fn run() -> Result<bool> {
         let faults = (0..each).flat_map(|_| kinds.iter().copied()).collect();
         let plan = Plan { faults, pods, lease };
         println!("{pair:?}");
-        let outcome = interrupt::or(failovers::run(pair, &plan, &|line| println!("  {line}"))).await?;
+        let outcome = interrupt::or(Box::pin(failovers::run(pair, &plan, &|line| println!("  {line}")))).await?;
         for (subject, write) in &outcome.foreign {
             println!("  without the lease, {subject}: {write}");
         }

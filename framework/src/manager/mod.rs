@@ -267,7 +267,7 @@ impl Manager {
         let probers = [Some(self.clients.kube_client_for(ClientBuilder::PROBE)), self.clients.separate_probe()];
         for ((task, monitor), prober) in self.monitors.iter().zip(probers.into_iter().flatten()) {
             let monitor = Arc::clone(monitor);
-            stages.spawn(Stage::Context, *task, move |cancel| {
+            stages.spawn(Stage::Context, task, move |cancel| {
                 let (monitor, prober) = (Arc::clone(&monitor), prober.clone());
                 async move {
                     cancel.run_until_cancelled(monitor.run(&prober)).await;

@@ -135,12 +135,11 @@ impl<K: QueueKey> UndecodableGuard<K> {
         {
             let mut held = self.held.lock();
             for key in changed.iter().flat_map(|object| held.keys_of(&(cache, object.clone()))).collect::<Vec<_>>() {
-                match self.undecodable(&key) {
-                    Some((cache, object)) => drop(held.hold(&key, (cache, object.key.clone()))),
-                    None => {
-                        held.forget(&key);
-                        released.push(key);
-                    }
+                if let Some((cache, object)) = self.undecodable(&key) {
+                    held.hold(&key, (cache, object.key.clone()));
+                } else {
+                    held.forget(&key);
+                    released.push(key);
                 }
             }
         }

@@ -21,7 +21,7 @@ const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
 /// Two API servers. Each connection leads to the server that the load balancer chooses when it is made.
 struct Servers {
     config: kube::Config,
-    servers: [Arc<Server>; 2],
+    both: [Arc<Server>; 2],
     chosen: Arc<AtomicUsize>,
     _tasks: JoinSet<()>,
 }
@@ -39,9 +39,9 @@ impl Servers {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut config = kube::Config::new(format!("https://{}", listener.local_addr().unwrap()).parse().unwrap());
         config.root_cert = Some(vec![authority.der()]);
-        let servers: [Arc<Server>; 2] = Default::default();
+        let both: [Arc<Server>; 2] = Default::default();
         let chosen = Arc::new(AtomicUsize::new(0));
-        let (choices, balanced) = (servers.clone(), Arc::clone(&chosen));
+        let (choices, balanced) = (both.clone(), Arc::clone(&chosen));
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             let mut serving = JoinSet::new();
@@ -52,7 +52,7 @@ impl Servers {
                 serving.spawn(serve(acceptor.clone(), stream, Arc::clone(server)));
             }
         });
-        Self { config, servers, chosen, _tasks: tasks }
+        Self { config, both, chosen, _tasks: tasks }
     }
 
     /// The load balancer leads new connections to this server.
@@ -61,11 +61,11 @@ impl Servers {
     }
 
     fn set_sick(&self, server: usize, is_sick: bool) {
-        self.servers[server].is_sick.store(is_sick, Ordering::Relaxed);
+        self.both[server].is_sick.store(is_sick, Ordering::Relaxed);
     }
 
     fn connections(&self) -> [usize; 2] {
-        self.servers.each_ref().map(|server| server.connections.load(Ordering::Relaxed))
+        self.both.each_ref().map(|server| server.connections.load(Ordering::Relaxed))
     }
 }
 
@@ -166,7 +166,7 @@ async fn an_outage_ends_when_another_server_serves_though_the_connections_lead_t
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(7)).await;
     tokio::time::resume();
-    let reachable = tokio::time::timeout(Duration::from_secs(60), manager.connection.reachable()).await;
+    let reachable = tokio::time::timeout(Duration::from_mins(1), manager.connection.reachable()).await;
     reachable.expect("a fresh connection must be tried every few seconds");
     assert!(list(&api).await);
     assert_eq!(manager.connection.outages(), 1);

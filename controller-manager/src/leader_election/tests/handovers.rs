@@ -214,7 +214,7 @@ fn key(name: &str) -> ObjectKey {
     ObjectKey::namespaced("default", name)
 }
 
-fn create(sandbox: &Sandbox, resource: &Resource, name: &str, spec: Value) {
+fn create(sandbox: &Sandbox, resource: &Resource, name: &str, spec: &Value) {
     let object = json!({ "metadata": { "name": name, "namespace": "default" }, "spec": spec });
     sandbox.create(resource, object).expect("the object must be valid");
 }
@@ -258,7 +258,7 @@ async fn handovers(count: u64, ends: &[End], lags: Range<u64>, seed: u64) -> Fig
     let mut figures = Figures::default();
     let mut wanted = BTreeMap::new();
     for set in SETS {
-        create(&sandbox, &REPLICA_SETS, set, set_spec(set, 3));
+        create(&sandbox, &REPLICA_SETS, set, &set_spec(set, 3));
         wanted.insert(set, 3);
         oracle.allowed.insert(set.to_owned(), (0, 3));
     }
@@ -293,14 +293,14 @@ async fn handovers(count: u64, ends: &[End], lags: Range<u64>, seed: u64) -> Fig
         let mut template = template();
         template["spec"]["restartPolicy"] = json!("Never");
         let spec = json!({ "completions": 6, "parallelism": 4, "completionMode": "Indexed", "template": template });
-        create(&sandbox, &JOBS, &name, spec);
+        create(&sandbox, &JOBS, &name, &spec);
         sleep(Duration::from_millis(rng.u64(0..100))).await;
 
         let leading = until("the standby leads", || holds(&standby));
         tokio::join!(leader.end(end), async {
             leading.await;
             let probe = format!("probe-{round}");
-            create(&sandbox, &REPLICA_SETS, &probe, set_spec(&probe, 1));
+            create(&sandbox, &REPLICA_SETS, &probe, &set_spec(&probe, 1));
             let created = Instant::now();
             until("the successor acts", || {
                 oracle.look(&sandbox);
@@ -355,7 +355,7 @@ async fn while_a_pod_is_created(fault: Fault) -> (Sandbox, Replica, Replica) {
     let standby = Replica::start(&sandbox, 2);
     sleep(Duration::from_secs(30)).await;
     let fault = sandbox.faults().inject(fault);
-    create(&sandbox, &REPLICA_SETS, "a", set_spec("a", 1));
+    create(&sandbox, &REPLICA_SETS, "a", &set_spec("a", 1));
     until("a pod is requested", || fault.hits() > 0).await;
     (sandbox.clone(), leader, standby)
 }

@@ -594,7 +594,7 @@ async fn a_leader_whose_controllers_have_no_connection_for_the_renew_deadline_st
     let mut second = participant(&sandbox, "second", 2);
     sleep(Duration::from_secs(30)).await;
     *connection.lock() = Some(Instant::now());
-    sleep(TIMING.renew_deadline - Duration::from_millis(1)).await;
+    sleep(TIMING.renew_deadline.saturating_sub(Duration::from_millis(1))).await;
     assert_eq!(first.leadership.borrow().term, Some(1), "its lease is renewed, and a probe may succeed yet");
     first.lost().await;
     assert!(first.fence.is_closed());
@@ -616,7 +616,7 @@ async fn an_unusable_connection_that_recovers_within_the_renew_deadline_ends_no_
     first.leads().await;
     for _ in 0..10 {
         *connection.lock() = Some(Instant::now());
-        sleep(TIMING.renew_deadline - Duration::from_secs(1)).await;
+        sleep(TIMING.renew_deadline.saturating_sub(Duration::from_secs(1))).await;
         *connection.lock() = None;
         sleep(Duration::from_secs(5)).await;
     }

@@ -246,9 +246,8 @@ impl World {
                     let local = self.local(number, now);
                     self.candidates[number].elector.observe(lease, local);
                 }
-                Event::Shows(..) => {}
                 Event::Deleted if self.may_be_deleted(now) => self.lease = None,
-                Event::Deleted => {}
+                Event::Shows(..) | Event::Deleted => {}
             }
             if (0..self.candidates.len()).filter(|number| self.may_write(*number, now)).count() > 1 {
                 return Some(now);

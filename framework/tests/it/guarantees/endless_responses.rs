@@ -21,7 +21,7 @@ fn with_aggregated_api(sandbox: &Sandbox) -> kube::Client {
             if !request.uri().path().starts_with("/apis/endless.example.com/") {
                 return Ok(client.send(request).await?.map(BodyExt::boxed_unsync));
             }
-            let chunk = || Ok::<_, kube::Error>(Frame::data(bytes::Bytes::from_static(&[b' '; 1 << 20])));
+            let chunk = || Ok::<_, kube::Error>(Frame::data(bytes::Bytes::from_static(&[b' '; 1 << 14])));
             Ok::<_, kube::Error>(http::Response::new(BodyExt::boxed_unsync(StreamBody::new(stream::repeat_with(
                 chunk,
             )))))
