@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::shared::{Shareable, SharedValues};
+use crate::shared_values::{Shareable, SharedValues};
 
 thread_local! {
     // `Deserialize` has no context parameter; the scope is kept in the decoding thread instead.

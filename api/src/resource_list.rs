@@ -11,7 +11,7 @@ use crate::decode::Text;
 use crate::intern::InternedStr;
 use crate::protobuf::{Kind, ProtobufType};
 use crate::resource_quantity::ResourceQuantity;
-use crate::shared::Shareable;
+use crate::shared_values::Shareable;
 
 /// Quantities by the name of their resource, sorted by name.
 ///

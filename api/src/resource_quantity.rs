@@ -100,7 +100,7 @@ impl ResourceQuantity {
         self == other && self.notation == other.notation
     }
 
-    /// Hashes the amount.
+    /// Hashes the amount, without its notation.
     pub(crate) fn digest<H: Hasher>(self, state: &mut H) {
         self.nano.hash(state);
     }

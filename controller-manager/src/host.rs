@@ -14,11 +14,11 @@ use crate::command_line::exit::Exit;
 use crate::command_line::explain_command::EXPLAIN;
 use crate::command_line::output::{print, refuse};
 use crate::command_line::subcommand::{Action, Invocation, Subcommand};
+use crate::heartbeat::MainThreadLimits;
 use crate::logs::{LogOptions, Logs, log_flags};
 #[cfg(feature = "pprof")]
 use crate::pprof::HELPER;
 use crate::reload::SettingsSource;
-use crate::runtime::heartbeat::MainThreadLimits;
 use crate::runtime::main_thread::{self, WakeUps};
 use crate::runtime::run;
 use crate::settings::{self, is_default};

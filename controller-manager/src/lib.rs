@@ -38,6 +38,7 @@
 //! warning names those that are given.
 
 mod command_line;
+mod heartbeat;
 mod host;
 mod identities;
 mod leader_election;

@@ -52,6 +52,7 @@
 //!
 //! This crate does not parse command lines, set up logs or serve HTTP: the host, `kcm-controller-manager`, does.
 
+mod activity;
 pub mod consistency;
 mod control_loop;
 mod controller;

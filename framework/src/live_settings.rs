@@ -7,8 +7,6 @@ use kcm_config::Effective;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::controller::ControllerDescriptor;
-
 /// The settings of a manager, as of its start and as they were last reloaded. All clones are one.
 #[derive(Debug, Clone)]
 pub(crate) struct LiveSettings {
@@ -64,16 +62,15 @@ impl LiveSettings {
         self.of_controllers.lock().read_elsewhere.insert(setting);
     }
 
-    /// Returns `true` if one of the `enabled` controllers, or the manager, uses another value of a setting than `new`
+    /// Returns `true` if one of its `owners`, the enabled controllers with this setting, or the manager, uses another value of a setting than `new`
     /// has, and does so until the next start.
     pub(crate) fn needs_restart<'a>(
         &self,
         setting: &str,
         new: &Effective,
-        enabled: impl Iterator<Item = &'a ControllerDescriptor>,
+        owners: impl Iterator<Item = &'a str>,
     ) -> bool {
-        let owners = enabled.filter(|controller| controller.settings.iter().any(|row| row.name == setting));
-        let mut in_use: Vec<Effective> = owners.map(|owner| self.enabled_with(owner.name)).collect();
+        let mut in_use: Vec<Effective> = owners.map(|owner| self.enabled_with(owner)).collect();
         if in_use.is_empty() || self.of_controllers.lock().read_elsewhere.contains(setting) {
             in_use.push(self.start.clone());
         }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use kcm_api::{Meta, ObjectKey, Resource, ResourceVersion, Uid};
 
-use crate::currency::Moment;
 use crate::list_options::ListOptions;
+use crate::moments::Moment;
 use crate::progress_hooks::{HookRegistration, ProgressHook};
 use crate::status::InformerStatus;
 use crate::undecodable::UndecodableObject;

@@ -162,6 +162,7 @@ mod list_options;
 mod metadata_informer;
 mod metrics;
 mod missed_changes;
+mod moments;
 mod multi_namespace;
 mod object_meta;
 mod panic_message;
@@ -185,7 +186,7 @@ pub use connection::{
     Connection, ConnectionChange, ConnectionChanges, ConnectionMonitor, ConnectionStatus, PROBE_GAP, ProbePath,
     Reachability, is_refused_by_authorizer, is_storage_failure, may_be_outage,
 };
-pub use currency::{Evidence, HandedOver, Moment, Moments};
+pub use currency::{Evidence, HandedOver};
 pub use envelope::{Event, EventError, EventKind, Object};
 pub use event_handlers::{HandlerOptions, HandlerRegistration};
 pub use factory::{CurrentCache, Factory, FactoryOptions};
@@ -193,6 +194,7 @@ pub use informer::Informer;
 pub use list_options::ListOptions;
 pub use metadata_informer::{MetadataChange, MetadataInformer};
 pub use metrics::{Metrics, MetricsOf, NoMetrics};
+pub use moments::{Moment, Moments};
 pub use multi_namespace::{MultiNamespaceIndex, MultiNamespaceInformer};
 pub use object_meta::ObjectMeta;
 pub use panic_message::panic_message;

@@ -13,13 +13,13 @@ use kube::Client;
 use tokio::time::{Instant, sleep_until};
 
 use crate::connection::{Connection, ConnectionChange, ConnectionChanges};
-use crate::currency::Moment;
 use crate::decode::shortened;
 use crate::envelope::{Bookmark, Event, EventError, EventKind, Page, status_of_event};
 use crate::error_chain::chain;
 use crate::failure::{Cause, ExchangeError};
 use crate::frames::{Frame, Frames};
 use crate::http_exchange::{HttpExchange, ResponseBody, ResponseEvent};
+use crate::moments::Moment;
 use crate::panic_message::panic_message;
 use crate::protocol::{Effect, Failure, Input, ListWatchRequest, Protocol};
 use crate::reflector_store::{Destination, ReflectorStore};
@@ -200,6 +200,7 @@ impl Reflector {
             Effect::Commit(version) => {
                 self.store.commit(version);
                 self.unproven = Some(self.listed);
+                self.prove_committed();
                 let mut record = self.shared.record.lock();
                 record.all_is_well();
                 record.confirm();

@@ -8,7 +8,6 @@ use http::header::{AUTHORIZATION, CACHE_CONTROL, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use http_body::Body as _;
-use rustls::pki_types::CertificateDer;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -18,6 +17,7 @@ use super::access::{Access, Decision, User};
 use super::connection_limit::RequestInPlace;
 use super::cut::{MOST_REASON, MOST_REPEATED, cut};
 use super::held_body::HeldBodies;
+use super::peer::Peer;
 use super::percent::percent_decoded;
 use super::response_limits::{ResponseLimits, ResponsePermit};
 use super::revocation::AllowedRequest;
@@ -39,12 +39,6 @@ pub(super) struct Answers {
     requests: Semaphore,
     limits: ResponseLimits,
     bodies: Arc<HeldBodies>,
-}
-
-/// The client of a connection.
-pub(super) struct Peer {
-    /// Its certificate, and the certificates that link it to a CA.
-    pub(super) certificates: Vec<CertificateDer<'static>>,
 }
 
 /// The response to a request.

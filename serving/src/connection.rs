@@ -21,8 +21,9 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 
-use super::answers::{Answers, Peer};
+use super::answers::Answers;
 use super::connection_limit::{NotAdmitted, Place, RequestInPlace};
+use super::peer::Peer;
 use super::tls::Tls;
 
 /// Longest time for the TLS handshake, and on HTTP/1.1 for each header, including the time before it.

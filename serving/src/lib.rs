@@ -35,6 +35,7 @@ mod held_body;
 mod listener;
 mod names;
 mod options;
+mod peer;
 mod percent;
 mod profiler;
 mod reloading;

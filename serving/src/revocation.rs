@@ -9,7 +9,7 @@ use http::request::Parts;
 use tokio::time::sleep;
 
 use super::access::{Access, Decision};
-use super::answers::Peer;
+use super::peer::Peer;
 use super::percent::percent_decoded;
 
 /// Interval at which the right is checked.

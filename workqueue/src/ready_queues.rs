@@ -89,7 +89,6 @@ impl<K> ReadyQueues<K> {
         Some(place)
     }
 
-    /// Drops all places.
     pub(crate) fn clear(&mut self) {
         self.live = VecDeque::new();
         self.initial = VecDeque::new();

@@ -11,7 +11,8 @@ use crate::decode::fold;
 use crate::intern::InternedStr;
 use crate::protobuf::{Kind, ProtobufType};
 use crate::resource_list::ResourceList;
-use crate::shared::{Shareable, Shared};
+use crate::shared::Shared;
+use crate::shared_values::Shareable;
 
 crate::message! {
     /// Start, readiness and resource requests of a pod.

@@ -8,7 +8,8 @@ use crate::intern::InternedStr;
 use crate::protobuf::{Kind, ProtobufType};
 use crate::resource_list::ResourceList;
 use crate::resource_quantity::ResourceQuantity;
-use crate::shared::{Shareable, Shared};
+use crate::shared::Shared;
+use crate::shared_values::Shareable;
 
 crate::message! {
     /// Fields from which resource quotas compute the charge for a pod and its scopes.

@@ -6,6 +6,7 @@ use kcm_api::{Resource, ResourceVersion};
 use tokio::time::Instant;
 
 use super::answer::{Effect, Meaning, Repeat, RequestKind, ResponseKind, meaning, repeats_safely};
+use super::write_outcome::WriteOutcome;
 use super::write_record::{SentWrite, Unversioned, WriteRecord};
 
 /// Number of times that a request is repeated because the API server asked for it.
@@ -43,18 +44,6 @@ enum Recording {
     /// It is recorded when it is sent.
     In(WriteRecord, Resource),
     Sent(SentWrite),
-}
-
-/// The outcome of a write, as far as it is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WriteOutcome {
-    /// It took effect, or it never will, or no second one can.
-    Known,
-    /// It may take effect until `deadline`; the deadline of an attempt in progress is not known.
-    Unknown {
-        /// The time after which the request can no longer take effect.
-        deadline: Option<Instant>,
-    },
 }
 
 impl Attempts {

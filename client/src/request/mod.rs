@@ -12,10 +12,11 @@ mod response;
 mod scale;
 mod status;
 mod target;
+mod write_outcome;
 mod write_record;
 
 pub(super) use answer::{RequestKind, ResponseKind, retry_after};
-pub use attempts::{Attempts, WriteOutcome};
+pub use attempts::Attempts;
 pub use call::Call;
 pub(super) use call::has_name;
 pub use error::{ApiError, Cause, ResponseExt};
@@ -27,4 +28,5 @@ pub use response::{Deleted, Page, Written};
 pub use scale::Scale;
 pub(super) use status::read_status;
 pub(super) use target::Target;
+pub use write_outcome::WriteOutcome;
 pub use write_record::{Unversioned, WriteRecord, WrittenTo};

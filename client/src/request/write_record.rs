@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use super::attempts::WriteOutcome;
+use super::write_outcome::WriteOutcome;
 
 /// The record of the writes of all clients of a [`ClientBuilder`](crate::ClientBuilder) that pass its fence. Cheap to clone;
 /// all clones are one record.

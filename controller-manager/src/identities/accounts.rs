@@ -11,10 +11,8 @@ use kcm_framework::clock::Clock;
 use kube::client::Body;
 use parking_lot::Mutex;
 
+use super::token::NAMESPACE;
 use super::token_source::TokenSource;
-
-/// The namespace of the service accounts of controllers.
-pub(super) const NAMESPACE: &str = "kube-system";
 
 /// A [`ClientProvider`] whose clients act as the service accounts of controllers, and as the manager for every other
 /// identity.

@@ -6,6 +6,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
+/// The namespace of the service accounts of controllers.
+pub(super) const NAMESPACE: &str = "kube-system";
+
 /// Requested life of a token, in seconds.
 const EXPIRATION_SECONDS: i64 = 3600;
 

@@ -9,8 +9,7 @@ use kcm_framework::clock::Clock;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::accounts::NAMESPACE;
-use super::token::{Token, TokenRequest};
+use super::token::{NAMESPACE, Token, TokenRequest};
 
 const SERVICE_ACCOUNTS: Resource = Resource::namespaced("", "v1", "serviceaccounts", "ServiceAccount");
 

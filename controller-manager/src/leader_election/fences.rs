@@ -6,15 +6,12 @@
 use std::sync::Arc;
 
 use kcm_framework::client::{ElapsedClock, Fence, Mark};
-use parking_lot::Mutex;
 
 /// The fence of the controllers that one lease covers, which the lease's thread opens and closes. Cheap to clone; all
 /// clones are one.
 #[derive(Clone)]
 pub(crate) struct LeaseFence {
     fence: Fence,
-    /// `true` once no renewal opens it again. Locked while the fence changes, so that the last change decides.
-    is_ended: Arc<Mutex<bool>>,
 }
 
 impl LeaseFence {
@@ -22,28 +19,22 @@ impl LeaseFence {
     pub(crate) fn new(fence: Fence, clock: Arc<dyn ElapsedClock>) -> Self {
         fence.close();
         fence.measure_with(clock);
-        Self { fence, is_ended: Arc::default() }
+        Self { fence }
     }
 
     /// The lease allows writes until `time`.
     pub(super) fn open_until(&self, time: Mark) {
-        let is_ended = self.is_ended.lock();
-        if !*is_ended {
-            self.fence.open_until_mark(time);
-        }
+        self.fence.open_until_mark(time);
     }
 
     /// Sends no more writes, because the lease is not held.
     pub(super) fn close(&self) {
-        let _locked = self.is_ended.lock();
         self.fence.close();
     }
 
-    /// Sends no more writes, even if the lease is renewed.
+    /// Sends no more writes, even if the lease is renewed. The responses of writes that have been sent are awaited.
     pub(super) fn end(&self) {
-        let mut is_ended = self.is_ended.lock();
-        *is_ended = true;
-        self.fence.close();
+        self.fence.end();
     }
 }
 

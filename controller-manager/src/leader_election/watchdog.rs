@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use crate::runtime::heartbeat::Heartbeat;
+use crate::heartbeat::Heartbeat;
 
 /// Time for which the last log line is waited for. Standard error may be the reason why the main thread is blocked.
 const LAST_LINE: Duration = Duration::from_secs(1);

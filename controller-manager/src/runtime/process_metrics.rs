@@ -13,7 +13,7 @@ use kcm_framework::prometheus_client::metrics::counter::ConstCounter;
 use kcm_framework::prometheus_client::metrics::gauge::ConstGauge;
 use tokio::runtime::Handle;
 
-use super::heartbeat::Heartbeat;
+use crate::heartbeat::Heartbeat;
 
 /// Shows the metrics of the process, and of `runtime` and the thread of `heartbeat`, which run the controllers, in `metrics`.
 pub(crate) fn register(metrics: &Metrics, runtime: Handle, heartbeat: Heartbeat) {

@@ -10,11 +10,11 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::client_certificate::ClientCertificate;
-use super::heartbeat::{Heartbeat, MainThreadLimits};
 use super::process_metrics;
 use super::profiler::profiler;
 use crate::command_line::exit::Exit;
 use crate::command_line::subcommand::Failure;
+use crate::heartbeat::{Heartbeat, MainThreadLimits};
 use crate::identities::{self, TokenHealth};
 use crate::leader_election::{self, Candidate, Election, Ended, LeaderHealth, LeaseMetrics, Watchdog};
 use crate::logs::{Logs, UNSTRUCTURED};

@@ -54,7 +54,7 @@ async fn running_with(controllers: &[&str], arguments: &[&str]) -> Running {
         .seed(1)
         .build(sandbox.client(), "https://sandbox:443");
     let (metrics, handle) = (Arc::clone(manager.metrics()), manager.handle());
-    crate::runtime::process_metrics::register(&metrics, Handle::current(), crate::runtime::heartbeat::Heartbeat::new());
+    crate::runtime::process_metrics::register(&metrics, Handle::current(), crate::heartbeat::Heartbeat::new());
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
         let _ended = manager.run(Stop::default()).await;

@@ -83,7 +83,9 @@ async fn settings_of_authentication_that_may_not_be_read_end_the_program_unless_
     let authentication = kubeconfig.replacen("--kubeconfig", "--authentication-kubeconfig", 1);
     let [port, address] = free_port();
     let arguments = ["--leader-elect=false", "--controllers=replicaset", &kubeconfig, &authentication, &port, &address];
-    let ended = Process::start(MANAGER, &arguments).ended().await;
+    let mut manager = Process::start(MANAGER, &arguments);
+    manager.expect_error("Stopping the controllers, because another part has failed");
+    let ended = manager.ended().await;
     let errors = ended.errors();
     assert_eq!(ended.code, Some(2), "{errors:?}");
     assert!(

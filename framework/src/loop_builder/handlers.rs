@@ -8,8 +8,8 @@ use kcm_informers::{Cache, Change, HandlerOptions, Informer, Origin};
 use kcm_workqueue::Queue;
 use tokio::time::Instant;
 
-use super::activity::{Activity, Runs};
 use super::enqueue::Enqueue;
+use crate::activity::{Activity, Runs};
 use crate::explain::{ChangeKind, TriggerCause, Triggers};
 use crate::queue_key::QueueKey;
 use crate::reconcile::priority;

@@ -1,6 +1,5 @@
 //! The builder of a loop.
 
-mod activity;
 mod enqueue;
 mod event_mapping;
 mod handlers;
@@ -20,6 +19,7 @@ use kcm_informers::{Cache, Change, Factory, HandlerOptions, Informer, ListOption
 use kcm_workqueue::{Queue, QueueOptions, RetryLimits};
 use tokio_util::sync::CancellationToken;
 
+use crate::activity::Activity;
 use crate::consistency::Primary;
 use crate::control_loop::Loop;
 use crate::explain::Triggers;
@@ -33,7 +33,6 @@ use crate::reconcile::{
 use event_mapping::controllers;
 use handlers::{Target, add_handler, resync_phase};
 
-pub(crate) use activity::Activity;
 pub use enqueue::Enqueue;
 pub use source::Source;
 

@@ -9,6 +9,7 @@ use kcm_client::{ClientBuilder, ClientProvider, Limits, UserAgent};
 use kcm_config::Effective;
 use kcm_informers::Connection;
 
+use super::metrics::ManagerMetrics;
 use super::{Manager, ManagerHandle};
 use crate::controller::{ControllerDescriptor, Extensions, Registry, Selection};
 use crate::explain::{DEFAULT_MEMORY, Journal};
@@ -187,6 +188,7 @@ impl ManagerBuilder {
         let controls = Controls::new(names, self.selection, self.grace);
         let live_settings = LiveSettings::new(self.settings.clone());
         let handle = ManagerHandle::new(&self.registry, controls, live_settings, &clients, connections, &self.metrics);
+        self.metrics.register_collector(ManagerMetrics::of(&handle));
         self.metrics.register_collector(ControllerMetrics::of(handle.records()));
         self.metrics.show_gates(&self.settings);
         self.metrics.set_exposition(self.exposition);

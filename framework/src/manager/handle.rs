@@ -11,7 +11,6 @@ use kcm_informers::{Connection, ConnectionStatus, Factory, InformerStatus, Reach
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::metrics::ManagerMetrics;
 use super::stage::Stage;
 use crate::controller::{ControllerDescriptor, Registry, Selection};
 use crate::discovery::Discovery;
@@ -86,9 +85,7 @@ impl ManagerHandle {
             stage: watch::Sender::new(None),
             running: Mutex::new(None),
         };
-        let handle = Self { inner: Arc::new(inner) };
-        metrics.register_collector(ManagerMetrics::of(&handle));
-        handle
+        Self { inner: Arc::new(inner) }
     }
 
     /// A reference that does not keep the handle.
@@ -241,8 +238,10 @@ impl ManagerHandle {
     #[must_use]
     pub fn needs_restart(&self, setting: &str, settings: &Effective) -> bool {
         let Inner { descriptors, controls, .. } = &*self.inner;
+        let owns = |descriptor: &&ControllerDescriptor| descriptor.settings.iter().any(|row| row.name == setting);
         let enabled = descriptors.iter().filter(|descriptor| controls.enables(descriptor));
-        self.inner.settings.needs_restart(setting, settings, enabled)
+        let owners = enabled.filter(owns).map(|descriptor| descriptor.name);
+        self.inner.settings.needs_restart(setting, settings, owners)
     }
 
     /// Stops the loops of all controllers, and returns when none runs. Informers and event handlers stay, so that the

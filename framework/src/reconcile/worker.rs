@@ -22,11 +22,11 @@ use super::undecided::Undecided;
 use super::undecodable::UndecodableGuard;
 use super::worker_pool::run_workers;
 use super::{Class, Reconcile, ReconcileError, Session};
+use crate::activity::Activity;
 use crate::consistency::{Primary, Tracker};
 use crate::control_loop::Loop;
 use crate::explain::{Ended, Notes, TriggerCause, Triggers};
 use crate::live_settings::WorkerCount;
-use crate::loop_builder::Activity;
 use crate::queue_key::QueueKey;
 
 /// The back-off of a preparation that fails: 1 s doubling to a minute.

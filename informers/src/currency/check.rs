@@ -9,15 +9,13 @@ use kube::Client;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
+use super::Currency;
 use super::floor::read_floor;
 use super::proof::{Evidence, HandedOver, Proof, Step};
-use super::second_watch::{SecondWatch, Shown};
-use super::{Currency, Moment};
+use super::second_watch::{PAUSE, SecondWatch, Shown};
 use crate::cache::Cache;
 use crate::connection::Connection;
-
-/// Pause before a request of a proof that has failed or ended is sent again.
-pub(super) const PAUSE: Duration = Duration::from_millis(250);
+use crate::moments::Moment;
 
 /// Proves that `cache` holds everything that was written before `since`, once it has synced, and returns when it does.
 /// `None` if its informer stops.

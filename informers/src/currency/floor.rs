@@ -4,23 +4,13 @@
 //! objects there are. It is a watch with initial events, because a request of that kind makes the watch cache of the API
 //! server that serves it catch up at once. The second watch goes over the same connection, and shows the result.
 
-use http::header::{ACCEPT, ACCEPT_ENCODING};
-use http::{HeaderValue, Request};
 use http_body_util::{BodyExt as _, Limited};
 use kcm_api::{Resource, ResourceVersion};
 use kube::Client;
-use kube::client::Body;
 use serde::Deserialize;
 
-use super::check::PAUSE;
-use super::second_watch::{SecondWatch, Shown, TIMEOUT_SECONDS};
+use super::second_watch::{PAUSE, SecondWatch, Shown, TIMEOUT_SECONDS, versions_request};
 use crate::list_options::ListOptions;
-
-// A server that cannot reduce objects to their metadata sends whole objects.
-const WATCHED: HeaderValue =
-    HeaderValue::from_static("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json");
-const LISTED: HeaderValue =
-    HeaderValue::from_static("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json");
 
 /// Name of an object that does not exist. It is no valid name.
 const NO_OBJECT: &str = "metadata.name=-";
@@ -85,26 +75,4 @@ async fn of_list(client: &Client, resource: &Resource, nothing: &ListOptions) ->
     let body = Limited::new(response.into_body(), LARGEST).collect().await.ok()?.to_bytes();
     let List { metadata } = serde_json::from_slice(&body).ok()?;
     Some(metadata.resource_version).filter(|version| !version.is_unset())
-}
-
-/// A request for the metadata of objects, as JSON.
-pub(super) fn versions_request(
-    resource: &Resource,
-    list_options: &ListOptions,
-    query: &[(&str, &str)],
-) -> Request<Body> {
-    let mut pairs = form_urlencoded::Serializer::new(String::new());
-    if let Some(selector) = &list_options.label_selector {
-        pairs.append_pair("labelSelector", &selector.to_string());
-    }
-    if let Some(selector) = &list_options.field_selector {
-        pairs.append_pair("fieldSelector", selector);
-    }
-    pairs.extend_pairs(query);
-    let uri = format!("{}?{}", resource.collection_path(list_options.namespace.as_deref()), pairs.finish());
-    let is_watch = query.contains(&("watch", "1"));
-    let request = Request::get(uri).header(ACCEPT, if is_watch { WATCHED } else { LISTED });
-    // A compressed watch may end each event with its member, after which common decoders end.
-    let request = request.header(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-    request.body(Body::empty()).expect("a path of resource names and an encoded query must be a valid request")
 }

@@ -16,8 +16,6 @@ mod floor;
 pub(crate) mod proof;
 mod second_watch;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use kcm_api::ResourceVersion;
@@ -27,28 +25,8 @@ use tokio::time::Instant;
 
 pub use proof::{Evidence, HandedOver};
 
+use crate::moments::{Moment, Moments};
 use crate::protocol::Protocol;
-
-/// A moment from which caches must be current. It orders lists and takeovers without a clock of the machine.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment(u64);
-
-/// The moments of one manager. Cheap to clone; all clones count together.
-#[derive(Debug, Clone, Default)]
-pub struct Moments(Arc<AtomicU64>);
-
-impl Moments {
-    /// A moment after everything that has happened so far.
-    #[must_use]
-    pub fn next(&self) -> Moment {
-        Moment(self.0.fetch_add(1, Ordering::SeqCst) + 1)
-    }
-
-    /// The moment that was returned last.
-    pub(crate) fn last(&self) -> Moment {
-        Moment(self.0.load(Ordering::SeqCst))
-    }
-}
 
 /// The proofs that one cache is current, and what a successor must see of it.
 pub(crate) struct Currency {

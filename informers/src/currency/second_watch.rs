@@ -1,11 +1,15 @@
 //! A watch of versions: of each event only the version is read.
 
+use std::time::Duration;
+
 use bytes::{Buf as _, BytesMut};
-use kcm_api::ResourceVersion;
+use http::header::{ACCEPT, ACCEPT_ENCODING};
+use http::{HeaderValue, Request};
+use kcm_api::{Resource, ResourceVersion};
 use kube::Client;
+use kube::client::Body;
 use serde::Deserialize;
 
-use super::floor::versions_request;
 use crate::http_exchange::{HttpExchange, ResponseEvent};
 use crate::list_options::ListOptions;
 use crate::protocol::Failure;
@@ -134,6 +138,37 @@ fn read(line: &[u8]) -> Option<Shown> {
         "ERROR" => Shown::Ended { is_expired: code == 410 },
         _ => return None,
     })
+}
+
+// A server that cannot reduce objects to their metadata sends whole objects.
+const WATCHED: HeaderValue =
+    HeaderValue::from_static("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json");
+const LISTED: HeaderValue =
+    HeaderValue::from_static("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json");
+
+/// Pause before a request of a proof that has failed or ended is sent again.
+pub(super) const PAUSE: Duration = Duration::from_millis(250);
+
+/// A request for the metadata of objects, as JSON.
+pub(super) fn versions_request(
+    resource: &Resource,
+    list_options: &ListOptions,
+    query: &[(&str, &str)],
+) -> Request<Body> {
+    let mut pairs = form_urlencoded::Serializer::new(String::new());
+    if let Some(selector) = &list_options.label_selector {
+        pairs.append_pair("labelSelector", &selector.to_string());
+    }
+    if let Some(selector) = &list_options.field_selector {
+        pairs.append_pair("fieldSelector", selector);
+    }
+    pairs.extend_pairs(query);
+    let uri = format!("{}?{}", resource.collection_path(list_options.namespace.as_deref()), pairs.finish());
+    let is_watch = query.contains(&("watch", "1"));
+    let request = Request::get(uri).header(ACCEPT, if is_watch { WATCHED } else { LISTED });
+    // A compressed watch may end each event with its member, after which common decoders end.
+    let request = request.header(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    request.body(Body::empty()).expect("a path of resource names and an encoded query must be a valid request")
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 //! Beside the object itself (an `Arc` adds 16 bytes to it) the store keeps 20 to 30 bytes per object: the set is keyed
 //! by the key inside the object, not by a copy, and the order of keys takes 8 bytes. Each index adds 8 bytes per object
 //! and entry, and 32 bytes and the index key per distinct key; up to two objects of one index key need no allocation.
-//! What shrinks gives memory back.
+//! Memory is given back when something shrinks.
 
 mod index;
 mod replacement;
@@ -205,7 +205,7 @@ impl<V: View> Store<V> {
         let mut known = contents.sorted.iter().peekable();
         let deleted = |last: &Arc<V>| Change::Deleted { last: Arc::clone(last), final_state_known: false };
         for new in all.iter() {
-            // What has not changed is the same allocation, so that most keys need no comparison.
+            // Unchanged objects are the same allocation, so that most keys need no comparison.
             if known.next_if(|old| Arc::ptr_eq(old, new)).is_some() {
                 continue;
             }

@@ -13,7 +13,6 @@ use super::{ByKey, Contents, IndexSlot, Store};
 pub(crate) struct Replacement<V>(Contents<V>);
 
 impl<V: View> Replacement<V> {
-    /// Adds an object.
     pub(crate) fn put(&mut self, object: &Arc<V>) -> Result<(), IndexPanicked> {
         self.0.put(Arc::clone(object)).map(drop)
     }

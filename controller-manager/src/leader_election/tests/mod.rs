@@ -30,7 +30,7 @@ use super::report::Report;
 use super::request_connection::RequestConnection;
 use super::watchdog::Watchdog;
 use super::{Elector, Keeper, KeeperOptions, Leadership, LeaseMetrics, Timing, watch_lease};
-use crate::runtime::heartbeat::Heartbeat;
+use crate::heartbeat::Heartbeat;
 
 const TIMING: Timing = Timing {
     lease_duration: Duration::from_secs(15),

@@ -44,7 +44,16 @@ impl Cluster {
         watched: &[Resource],
         prepare: impl FnOnce(&Sandbox) + 'static,
     ) -> Self {
-        let cluster = environment(controllers).prepare(prepare).start().await;
+        Self::start_in(environment(controllers).prepare(prepare), controllers, watched).await
+    }
+
+    /// As [`start`](Self::start), in an environment of these controllers.
+    pub(crate) async fn start_in(
+        environment: TestEnvironment,
+        controllers: &[ControllerDescriptor],
+        watched: &[Resource],
+    ) -> Self {
+        let cluster = environment.start().await;
         let tested = controllers.first().expect("a controller is tested");
         cluster.watches(watched).await;
         Self {

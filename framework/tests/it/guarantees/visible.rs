@@ -1,4 +1,4 @@
-//! What operators see of caches, the fence, discovery and the connection.
+//! Caches, fence, discovery and connection as operators see them.
 
 use futures::FutureExt as _;
 use kcm_informers::Reachability;

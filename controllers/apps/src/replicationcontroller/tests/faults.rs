@@ -46,7 +46,7 @@ async fn a_lost_response_creates_no_second_pod() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_is_minutes_behind_creates_no_second_pod() {
-    let cluster = Cluster::start(|sandbox| sandbox.faults().delay_events(&PODS, 3 * MINUTE)).await;
+    let cluster = Cluster::start_stalling(|sandbox| sandbox.faults().delay_events(&PODS, 3 * MINUTE)).await;
     cluster.create(web(3));
     cluster.eventually("they are created", |_| cluster.pods().len() == 3).await;
     scale(&cluster, 5);

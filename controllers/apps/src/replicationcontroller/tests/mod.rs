@@ -11,7 +11,7 @@ use kcm_testing::sandbox::{PODS, Sandbox};
 use serde_json::{Value, json};
 
 use super::DESCRIPTOR;
-use crate::tests::cluster::{NAMESPACE, key};
+use crate::tests::cluster::{NAMESPACE, environment, key};
 
 const CONTROLLERS: Resource = views::ReplicationController::RESOURCE;
 
@@ -45,6 +45,13 @@ impl Deref for Cluster {
 impl Cluster {
     async fn start(prepare: impl FnOnce(&Sandbox) + 'static) -> Self {
         Self(crate::tests::cluster::Cluster::start(&[DESCRIPTOR], &[PODS, CONTROLLERS], prepare).await)
+    }
+
+    /// As [`start`](Self::start), with a loop that waits so long for its own writes that it counts as stalled.
+    async fn start_stalling(prepare: impl FnOnce(&Sandbox) + 'static) -> Self {
+        let environment = environment(&[DESCRIPTOR]).prepare(prepare).allow_error("Loop is stalled");
+        let watched = [PODS, CONTROLLERS];
+        Self(crate::tests::cluster::Cluster::start_in(environment, &[DESCRIPTOR], &watched).await)
     }
 
     fn create(&self, controller: Value) -> Value {

@@ -26,20 +26,20 @@ pub(crate) struct Activity {
 
 /// Read by event handlers: returns `true` while the loop runs.
 #[derive(Clone)]
-pub(super) struct Runs(Arc<AtomicBool>);
+pub(crate) struct Runs(Arc<AtomicBool>);
 
 impl Runs {
-    pub(super) fn get(&self) -> bool {
+    pub(crate) fn get(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 }
 
 impl Activity {
-    pub(super) fn runs(&self) -> Runs {
+    pub(crate) fn runs(&self) -> Runs {
         Runs(Arc::clone(&self.runs))
     }
 
-    pub(super) fn add_handler(&self, notify_again: impl Fn() + Send + Sync + 'static) {
+    pub(crate) fn add_handler(&self, notify_again: impl Fn() + Send + Sync + 'static) {
         self.handlers.lock().push(Box::new(notify_again));
     }
 
