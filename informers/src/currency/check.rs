@@ -44,9 +44,6 @@ async fn prove_synced(
     (since, handed_over): (Moment, HandedOver),
 ) -> Evidence {
     let mut as_of = currency.as_of();
-    if *as_of.borrow() >= since {
-        return Evidence::Listed;
-    }
     let (resource, list_options) = (cache.resource(), cache.list_options());
     let started = Instant::now();
     let mut proof = Proof::new(handed_over, versions.borrow_and_update().clone(), Duration::ZERO);
@@ -56,6 +53,10 @@ async fn prove_synced(
     let mut wants_floor = false;
     let mut is_relisted = false;
     loop {
+        // A list also brings the version that the proof waits for.
+        if *as_of.borrow() >= since {
+            return if is_relisted { Evidence::Relisted } else { Evidence::Listed };
+        }
         let now = started.elapsed();
         let until = match proof.next(now) {
             Step::Current(evidence) => {
@@ -87,9 +88,7 @@ async fn prove_synced(
         };
         tokio::select! {
             // The sender lives as long as the cache.
-            () = async { drop(as_of.wait_for(|as_of| *as_of >= since).await) } => {
-                return if is_relisted { Evidence::Relisted } else { Evidence::Listed };
-            }
+            () = async { drop(as_of.wait_for(|as_of| *as_of >= since).await) } => {}
             Ok(()) = versions.changed() => proof.cache_reached(versions.borrow_and_update().clone()),
             version = &mut floor, if wants_floor => proof.floor_read(version),
             shown = shown => match shown {
