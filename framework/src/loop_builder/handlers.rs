@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kcm_api::{Resource, View};
+use kcm_api::{Fnv1a, Resource, View};
 use kcm_informers::{Cache, Change, HandlerOptions, Informer, Origin};
 use kcm_workqueue::Queue;
 use tokio::time::Instant;
@@ -66,11 +66,8 @@ pub(super) fn add_handler<K, V, I>(
 /// The time until the first resync of a handler, between half the period and the whole: all handlers of the manager have
 /// one period, and would be resynced at the same moment.
 pub(super) fn resync_phase(handler: &str, resource: &Resource, period: Duration) -> Duration {
-    // FNV-1a: the same in every process, and different for names that differ in one letter.
-    let text = format!("{handler} {resource}");
-    let hash = text
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    // The same in every process.
+    let hash = Fnv1a::new().bytes(format!("{handler} {resource}").as_bytes()).value();
     let thousandths = u32::try_from((hash >> 32) % 1_000).unwrap_or(0);
     period / 2 + period / 2_000 * thousandths
 }
