@@ -8,10 +8,13 @@ use anyhow::{Context, Result};
 use futures::TryStreamExt as _;
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::Pod;
+use kcm_e2e_harness::wait::eventually_within;
 use kube::api::{Api, WatchEvent, WatchParams};
 use kube::{Client, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
+
+use super::LIMIT;
 
 /// Time for which a replica set may still create pods for a desired count that has been lowered: the manager reads it from
 /// its cache.
@@ -79,7 +82,8 @@ impl History {
         let api: Api<K> = Api::default_namespaced(self.client.clone());
         let mut version = "0".to_owned();
         loop {
-            let events = api.watch(&WatchParams::default(), &version).await.context("cannot watch")?;
+            let watch = WatchParams::default();
+            let events = eventually_within("a watch", LIMIT, async || Ok(api.watch(&watch, &version).await?)).await?;
             let mut events = std::pin::pin!(events);
             // A watch that ends or breaks is resumed.
             while let Ok(Some(event)) = events.try_next().await {

@@ -78,6 +78,13 @@ pub(super) async fn create_probe(client: &Client, number: usize) -> Result<Strin
     });
     let set: appsv1::ReplicaSet = serde_json::from_value(set).context("it is a replica set")?;
     let sets: Api<appsv1::ReplicaSet> = Api::default_namespaced(client.clone());
-    sets.create(&PostParams::default(), &set).await.context("cannot make the replica set")?;
+    // An API server that was stopped may close the connection of the first request.
+    eventually_within("the replica set to be made", ROLLOUT, async || {
+        match sets.create(&PostParams::default(), &set).await {
+            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+            made => made.map(drop).context("cannot make the replica set"),
+        }
+    })
+    .await?;
     Ok(name)
 }
