@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::intern::with_interner;
 use crate::shared_values::Shareable;
 
-/// A value of which equal ones that are decoded within one [`Interner`](crate::Interner) share one allocation.
+/// A shared value: equal values that are decoded within one [`Interner`](crate::Interner) share one allocation.
 ///
 /// It takes one word, two for a slice. Cloning it allocates nothing.
 pub struct Shared<T: ?Sized>(Arc<T>);

@@ -46,7 +46,7 @@ impl Add<Duration> for Mark {
 
 /// A clock that never stands still while others move, as far as the machine can tell.
 ///
-/// Timers use tokio's clock, which does stand still: whoever waits for a [`Mark`] asks this clock again afterwards.
+/// Timers use tokio's clock, which does stand still. Read this clock again after waiting for a [`Mark`].
 pub trait ElapsedClock: fmt::Debug + Send + Sync + 'static {
     /// Returns the current time.
     fn now(&self) -> Mark;

@@ -101,7 +101,7 @@ impl Answers {
             }
             match self.limits.small(is_anonymous) {
                 Some(small) => self.bodies.hold(body, (small, in_place)),
-                // The status code arrives whatever the client reads.
+                // The status code arrives even if the client reads nothing.
                 None => Body::empty(),
             }
         });

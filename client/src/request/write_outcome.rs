@@ -1,4 +1,4 @@
-//! What is known about a write.
+//! The outcome of a write, as far as it is known.
 
 use tokio::time::Instant;
 

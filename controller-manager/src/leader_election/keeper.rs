@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kcm_framework::api::{KnownView as _, ObjectKey, View as _};
-use kcm_framework::client::{ApiClient, ApiError, ElapsedClock, Mark, Payload, Subresource};
+use kcm_framework::client::{ApiClient, ApiError, ElapsedClock, Fence, Mark, Payload, Subresource};
 use kcm_framework::clock::Clock;
 use kcm_framework::{CacheVersions, Predecessor};
 use tokio::sync::watch;
@@ -12,7 +12,6 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::elector::{Elector, Lease, LeaseRecord, LeaseResponse, Next, Request, Timing};
-use super::fences::LeaseFence;
 use super::leadership::Leadership;
 use super::lease_object::LeaseObject;
 use super::report::Report;
@@ -72,7 +71,7 @@ pub(crate) struct KeeperOptions {
     /// Sends changes of the leadership.
     pub(crate) leadership: watch::Sender<Leadership>,
     /// Lets writes pass while this process leads.
-    pub(crate) fence: LeaseFence,
+    pub(crate) fence: Fence,
     /// Events and metrics of the lease.
     pub(crate) report: Report,
     /// The watchdog of the main thread.
@@ -291,7 +290,7 @@ impl Keeper {
         };
         // Before the loops learn of it, so that their first writes pass, and no write passes after their end.
         match leadership.writes_until {
-            Some(until) => self.options.fence.open_until(until),
+            Some(until) => self.options.fence.open_until_mark(until),
             None => self.options.fence.close(),
         }
         self.options.leadership.send_if_modified(|published| {

@@ -5,14 +5,14 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kcm_framework::client::{ElapsedClock, ExecPluginMetrics};
+use kcm_framework::client::{ElapsedClock, ExecPluginMetrics, Fence};
 use kcm_framework::{Handover, Manager, ManagerError, ManagerHandle, Stage, Stop};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::ended::Ended;
-use super::fences::LeaseFence;
+use super::fences::closed_for_lease;
 use super::health::LeaderHealth;
 use super::leadership::Leadership;
 use super::migration::{Migration, MigrationLease};
@@ -85,7 +85,7 @@ impl Candidate {
         let handle = manager.handle();
         handle.stop_loops(Duration::ZERO).await;
         handle.fence().reserve(main.timing.reserve());
-        let fence = LeaseFence::new(handle.fence().clone(), Arc::clone(&main.elapsed));
+        let fence = closed_for_lease(handle.fence().clone(), Arc::clone(&main.elapsed));
         let migration = migration.map(|migration| migration.of_manager(&manager, Arc::clone(compete), policy));
         let fences = migration.as_ref().map(|migration| migration.fence().clone());
         let fences: Vec<_> = fences.into_iter().chain([fence.clone()]).collect();
@@ -120,7 +120,7 @@ struct Leader {
     handle: ManagerHandle,
     policy: Policy,
     /// Fences to close before the leases are released; `None` if they are not released.
-    handover: Option<Vec<LeaseFence>>,
+    handover: Option<Vec<Fence>>,
     leadership: watch::Receiver<Leadership>,
     migration: Option<Migration>,
     /// The term in which the loops run.
@@ -323,12 +323,12 @@ async fn settle(handover: &Handover, until: Instant) -> GiveUp {
 
 /// Stops the loops. If a successor is to lead, no write is sent after [`HANDOVER`], and writes that have been sent are
 /// waited for.
-async fn drain(handle: &ManagerHandle, grace: Duration, handover: Option<&[LeaseFence]>) {
+async fn drain(handle: &ManagerHandle, grace: Duration, handover: Option<&[Fence]>) {
     let mut stopping = pin!(handle.stop_loops(grace));
     let Some(fences) = handover else { return stopping.await };
     if timeout(HANDOVER, &mut stopping).await.is_err() {
         tracing::info!("Running reconciles send no more writes, so that another replica can continue them");
-        fences.iter().for_each(LeaseFence::end);
+        fences.iter().for_each(Fence::end);
         stopping.await;
     }
 }

@@ -20,7 +20,7 @@ use kcm_framework::{Manager, ManagerHandle};
 use tokio::sync::watch;
 
 use super::ended::Ended;
-use super::fences::LeaseFence;
+use super::fences::closed_for_lease;
 use super::leadership::Leadership;
 use super::settings::{MigrationSettings, Policy};
 use super::thread::{Compete, GiveUp, Held, LeaseThread, LeaseThreadError, Options};
@@ -54,7 +54,7 @@ impl MigrationLease {
         }
         let handle = manager.handle();
         let leadership = self.options.leadership.subscribe();
-        let fence = LeaseFence::new(fence, Arc::clone(&self.options.elapsed));
+        let fence = closed_for_lease(fence, Arc::clone(&self.options.elapsed));
         let held = Held { fence, connection: Arc::new(handle.clone()) };
         Migration { lease: self, handle, held, compete, policy, leadership, thread: None, term: None }
     }
@@ -98,7 +98,7 @@ impl Migration {
     }
 
     /// The fence of the controllers that migrate.
-    pub(super) const fn fence(&self) -> &LeaseFence {
+    pub(super) const fn fence(&self) -> &Fence {
         &self.held.fence
     }
 

@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use kcm_framework::CacheVersions;
 use kcm_framework::api::{Fnv1a, ObjectKey};
 use kcm_framework::client::{
-    ClientBuilder, ElapsedClock, ExecPluginMetrics, Limits, StackError, UserAgent, connect_with_metrics,
+    ClientBuilder, ElapsedClock, ExecPluginMetrics, Fence, Limits, StackError, UserAgent, connect_with_metrics,
 };
 use kcm_framework::clock::{Clock, SystemClock};
 use kcm_framework::events::Broadcaster;
@@ -17,7 +17,6 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::fences::LeaseFence;
 use super::keeper::End;
 use super::report::{LeaseMetrics, Report};
 use super::request_connection::RequestConnection;
@@ -78,7 +77,7 @@ impl StopLease {
 #[derive(Clone)]
 pub(crate) struct Held {
     /// The fence of the controllers that the lease covers.
-    pub(crate) fence: LeaseFence,
+    pub(crate) fence: Fence,
     /// The connection for the requests of these controllers.
     pub(crate) connection: Arc<dyn RequestConnection>,
 }

@@ -60,7 +60,7 @@ impl Report {
         table
     }
 
-    /// What does not hold: writes of ours without the lease, surplus pods between ours, and successors of ours that acted too late.
+    /// Violations: writes of ours without the lease, surplus pods between ours, and successors of ours that acted too late.
     pub fn violations(&self) -> Vec<String> {
         let mut violations = Vec::new();
         for Outcome { pair, failovers, foreign, surplus, .. } in &self.outcomes {

@@ -175,19 +175,17 @@ impl ManagerBuilder {
         let (connection, monitor) = Connection::new(seed);
         self.metrics.show(&connection);
         let mut monitors = vec![("connection", Arc::new(monitor))];
-        let mut connections = vec![("the manager", connection.clone())];
         let separate = provider.separate_probe().map(|_| connection.dependent(seed.rotate_left(32)));
         let separate = separate.map(|(separate, monitor)| {
             monitors.push(("connection of service accounts", Arc::new(monitor)));
-            connections.push(("the service accounts", separate.clone()));
             separate
         });
         let (agent, limits) = (self.user_agent, self.limits);
-        let clients = ClientBuilder::over_connections(connection, separate, provider, agent, limits, requests);
+        let clients = ClientBuilder::over_connections(connection, separate.clone(), provider, agent, limits, requests);
         let names = self.registry.iter().map(|descriptor| descriptor.name).collect();
         let controls = Controls::new(names, self.selection, self.grace);
         let live_settings = LiveSettings::new(self.settings.clone());
-        let handle = ManagerHandle::new(&self.registry, controls, live_settings, &clients, connections, &self.metrics);
+        let handle = ManagerHandle::new(&self.registry, controls, live_settings, &clients, separate, &self.metrics);
         self.metrics.register_collector(ManagerMetrics::of(&handle));
         self.metrics.register_collector(ControllerMetrics::of(handle.records()));
         self.metrics.show_gates(&self.settings);

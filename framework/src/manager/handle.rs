@@ -7,7 +7,7 @@ use futures::future::join_all;
 use kcm_api::ObjectKey;
 use kcm_client::{ClientBuilder, Fence, WriteRecord};
 use kcm_config::Effective;
-use kcm_informers::{Connection, ConnectionStatus, Factory, InformerStatus, Reachability};
+use kcm_informers::{Connection, ConnectionStatus, Factory, InformerStatus};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -42,8 +42,8 @@ struct Inner {
     fence: Fence,
     writes: WriteRecord,
     connection: Connection,
-    /// The connections, by their users.
-    connections: Vec<(&'static str, Connection)>,
+    /// The connection of service accounts, if they have their own.
+    of_accounts: Option<Connection>,
     panics: PanicLog,
     /// The stage that the start has reached.
     stage: watch::Sender<Option<Stage>>,
@@ -64,7 +64,7 @@ impl ManagerHandle {
         controls: Controls,
         settings: LiveSettings,
         clients: &ClientBuilder,
-        connections: Vec<(&'static str, Connection)>,
+        of_accounts: Option<Connection>,
         metrics: &Arc<Metrics>,
     ) -> Self {
         let records: Vec<_> = registry.iter().map(|descriptor| Record::new(descriptor.name)).collect();
@@ -80,7 +80,7 @@ impl ManagerHandle {
             fence: clients.fence().clone(),
             writes: clients.writes().clone(),
             connection: clients.connection().clone(),
-            connections,
+            of_accounts,
             panics: PanicLog::new(Arc::clone(metrics)),
             stage: watch::Sender::new(None),
             running: Mutex::new(None),
@@ -312,11 +312,12 @@ impl ManagerHandle {
     /// A connection is unusable if no API server that its address leads to serves.
     #[must_use]
     pub fn unusable_connection(&self) -> Option<UnusableConnection> {
-        let unusable = self.inner.connections.iter().filter_map(|(users, connection)| {
-            let status = connection.status();
-            let is_unusable = status.reachability == Reachability::Unreachable;
-            let cause = status.cause.unwrap_or_default();
-            is_unusable.then_some(UnusableConnection { users, for_time: status.for_time, cause })
+        let Inner { connection, of_accounts, .. } = &*self.inner;
+        let connections = [("the manager", Some(connection)), ("the service accounts", of_accounts.as_ref())];
+        let unusable = connections.into_iter().filter_map(|(users, connection)| {
+            let status = connection?.status();
+            let for_time = status.unreachable_for()?;
+            Some(UnusableConnection { users, for_time, cause: status.cause.unwrap_or_default() })
         });
         unusable.max_by_key(|connection| connection.for_time)
     }

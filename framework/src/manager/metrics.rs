@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use kcm_api::ResourceVersion;
-use kcm_informers::{InformerStatus, Reachability};
+use kcm_informers::InformerStatus;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder};
 use prometheus_client::metrics::MetricType;
@@ -47,11 +47,7 @@ impl Collector for ManagerMetrics {
             gauge(&mut encoder, "manager_write_fence_open_seconds", help)?.single(open_for.as_secs_f64())?;
         }
         let help = "Seconds for which the API server has been unreachable; 0 while it is reachable";
-        let status = manager.connection();
-        let outage = match status.reachability {
-            Reachability::Reachable | Reachability::Suspected => Duration::ZERO,
-            Reachability::Unreachable => status.for_time,
-        };
+        let outage = manager.connection().unreachable_for().unwrap_or_default();
         gauge(&mut encoder, "api_server_unreachable_seconds", help)?.single(outage.as_secs_f64())?;
         let discovery = manager.discovery();
         let help = "Seconds since the served resources were last read completely";

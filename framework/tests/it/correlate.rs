@@ -177,7 +177,7 @@ fn a_wall_clock_that_is_set_back_drops_no_event_and_dates_none_wrong() {
     for _ in 1..25 {
         decide(&mut correlator, &created("x", 0));
     }
-    // An hour later all tokens have accrued, whatever the clock of the machine says.
+    // An hour later all tokens have accrued, even though the clock was set back.
     let set_back = created("y", -HOUR);
     let Decision::Create(event) = correlator.decide(&set_back, Duration::from_hours(1)) else { panic!("dropped") };
     assert_eq!((event.first_timestamp, event.last_timestamp), (set_back.at, set_back.at));

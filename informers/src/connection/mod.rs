@@ -83,6 +83,14 @@ pub struct ConnectionStatus {
     pub outages: u64,
 }
 
+impl ConnectionStatus {
+    /// Time for which the connection has been unreachable. `None` if it is reachable, or a probe has not decided yet.
+    #[must_use]
+    pub fn unreachable_for(&self) -> Option<Duration> {
+        (self.reachability == Reachability::Unreachable).then_some(self.for_time)
+    }
+}
+
 impl Connection {
     /// A connection and its monitor. `seed` seeds the jitter of probes.
     pub fn new(seed: u64) -> (Self, ConnectionMonitor) {

@@ -1,6 +1,6 @@
 //! The checks of each path.
 
-use kcm_framework::informers::{ConnectionStatus, InformerStatus, Reachability};
+use kcm_framework::informers::{ConnectionStatus, InformerStatus};
 use kcm_framework::{ControllerState, ControllerStatus, ManagerHandle};
 
 use super::check::Check;
@@ -55,7 +55,7 @@ fn is_initialized(controller: &ControllerStatus) -> bool {
 ///
 /// In an outage nothing confirms any cache, which the check of the API server says.
 fn caches(informers: &[InformerStatus], connection: &ConnectionStatus) -> Result<(), String> {
-    let is_outage = connection.reachability == Reachability::Unreachable;
+    let is_outage = connection.unreachable_for().is_some();
     let problem = |informer: &InformerStatus| {
         let resource = &informer.resource;
         if !informer.synced {

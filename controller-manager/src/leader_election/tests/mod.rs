@@ -24,7 +24,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::fences::LeaseFence;
+use super::fences::closed_for_lease;
 use super::keeper::End;
 use super::report::Report;
 use super::request_connection::RequestConnection;
@@ -99,7 +99,7 @@ fn participant_in(sandbox: &Sandbox, identity: &str, seed: u64, surroundings: Su
     let sender = watch::Sender::default();
     let leadership = sender.subscribe();
     let fence = Fence::default();
-    let of_lease = LeaseFence::new(fence.clone(), Arc::new(elapsed.clone()));
+    let of_lease = closed_for_lease(fence.clone(), Arc::new(elapsed.clone()));
     let options = KeeperOptions {
         lease: lease(),
         timing: TIMING,

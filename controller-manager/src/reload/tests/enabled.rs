@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kcm_config::{Loaded, Sources};
+use kcm_config::Sources;
 use kcm_controllers::apps::{disruption, pod_garbage_collector};
 use kcm_framework::api::ObjectKey;
 use kcm_framework::clock::{Clock, SimulatedClock};
@@ -13,9 +13,9 @@ use kcm_sandbox_apiserver::{NODES, PODS, Sandbox};
 use serde_json::json;
 use tokio::task::JoinSet;
 
+use super::configured;
 use crate::logs::{LogOptions, tests::logs_to};
 use crate::reload::{ReloadState, Reloader, SettingsSource};
-use crate::settings;
 
 const COLLECTOR: &str = pod_garbage_collector::DESCRIPTOR.name;
 
@@ -59,17 +59,12 @@ async fn a_controller_acts_by_its_new_settings_only() {
     let registry = registry.expect("the descriptors go together");
     let flags = ["--leader-elect=false".to_owned(), format!("--config={}", path.display())];
     let sources = Sources::default().arguments(flags).reader(|path| std::fs::read(path));
-    let table = settings::table(&registry, &[]).expect("the rows make a table");
-    let Ok(Loaded::Settings(start)) = table.load(&sources) else { panic!("the configuration is valid") };
+    let (start, manager) = configured(&registry, &sources, &sandbox);
     let options = LogOptions::of(&start).expect("the settings go together");
-    let configured = settings::configure(registry.clone(), (*start).clone(), Extensions::default());
-    let manager = configured.unwrap_or_else(|reasons| panic!("{reasons:?}")).manager;
-    let manager =
-        manager.clock(SimulatedClock::starting_at(sandbox.now())).seed(1).build(sandbox.client(), "sandbox:443");
     let (logs, _subscriber) = logs_to(std::io::sink(), options, Arc::clone(&clock));
     let (clients, handle) = (manager.clients().clone(), manager.handle());
     let reloads = ReloadState::new(manager.metrics());
-    let source = SettingsSource { sources, registry, extensions: Extensions::default(), start: *start };
+    let source = SettingsSource { sources, registry, extensions: Extensions::default(), start };
     let mut reloader = Reloader::new(source, &logs, clients, handle.clone(), reloads.clone(), clock);
     let mut running = JoinSet::new();
     running.spawn(manager.run(Stop::default()));

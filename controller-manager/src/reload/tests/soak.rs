@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use kcm_config::{Loaded, Sources};
+use kcm_config::Sources;
 use kcm_controllers::apps::{deployment, replicaset};
 use kcm_framework::api::ObjectKey;
 use kcm_framework::clock::{Clock, SimulatedClock};
@@ -18,9 +18,9 @@ use serde_json::{Value, json};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use tokio::task::JoinSet;
 
+use super::configured;
 use crate::logs::{LogOptions, tests::logs_to};
 use crate::reload::{ReloadState, Reloader, SettingsSource};
-use crate::settings;
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -286,20 +286,15 @@ async fn soak() {
     let flags = ["--leader-elect=false", "--explain-memory=0", &format!("--config={}", path.display())];
     let flags = flags.map(str::to_owned);
     let sources = Sources::default().arguments(flags).reader(|path| std::fs::read(path));
-    let table = settings::table(&registry, &[]).expect("the rows make a table");
-    let Ok(Loaded::Settings(start)) = table.load(&sources) else { panic!("the configuration is valid") };
+    let (start, manager) = configured(&registry, &sources, &sandbox);
     let options = LogOptions::of(&start).expect("the settings go together");
-    let configured = settings::configure(registry.clone(), (*start).clone(), Extensions::default());
-    let manager = configured.unwrap_or_else(|reasons| panic!("{reasons:?}")).manager;
-    let manager =
-        manager.clock(SimulatedClock::starting_at(sandbox.now())).seed(1).build(sandbox.client(), "sandbox:443");
 
     let errors = Errors::default();
     let (logs, subscriber) = logs_to(errors.clone(), options, Arc::clone(&clock));
     let _logged = tracing::subscriber::set_default(subscriber);
     let (clients, handle) = (manager.clients().clone(), manager.handle());
     let reloads = ReloadState::new(manager.metrics());
-    let source = SettingsSource { sources, registry, extensions: Extensions::default(), start: *start };
+    let source = SettingsSource { sources, registry, extensions: Extensions::default(), start };
     let reloader = Reloader::new(source, &logs, clients, handle.clone(), reloads.clone(), clock);
     let leak = if std::env::var_os(LEAKS).is_some() { FOUND_BYTES_OF_A_RELOAD } else { 0 };
     let mut soak = Soak { path, sandbox, handle, reloader, reloads, leak };
