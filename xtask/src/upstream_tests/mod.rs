@@ -20,6 +20,10 @@ use table::{Outcome, Table};
 
 const TABLE: &str = include_str!("../../data/upstream-tests.tsv");
 
+/// The flags of the binary in the tests of a package: `package flags`. Tests set the same values in the
+/// configuration of a controller that runs in their own process.
+const PACKAGES: &str = include_str!("../../data/upstream-packages.tsv");
+
 /// The packages that `cargo xtask ci` runs: those that end within some minutes together.
 const QUICK: [&str; 5] = ["replicaset", "namespace", "garbagecollector", "cronjob", "statefulset"];
 
@@ -114,7 +118,8 @@ fn judge(source: &Source, folder: &Path, package: &str, program: &Path, options:
     // Bazel's variables, by which the test API server finds its own source although paths are trimmed.
     command.env("TEST_SRCDIR", folder).env("TEST_WORKSPACE", ".");
     // The test's process has the default port.
-    command.env("OTHERPROCESS_ARGUMENTS", "--secure-port=0");
+    let arguments = format!("--secure-port=0 {}", flags_of(PACKAGES, package));
+    command.env("OTHERPROCESS_ARGUMENTS", arguments.trim_end());
     // The exit status is ignored, as a single `cannot judge` fails the test binary; the results are read from the log.
     command.status().with_context(|| format!("cannot start {}", binary.display()))?;
 
@@ -132,9 +137,26 @@ fn judge(source: &Source, folder: &Path, package: &str, program: &Path, options:
     Ok(table.differences(&results, options.flags.is_empty(), options.is_peer))
 }
 
+/// The flags of a package; none if it has no row.
+fn flags_of<'a>(rows: &'a str, package: &str) -> &'a str {
+    let rows = rows.lines().skip(1).filter_map(|row| row.split_once('\t'));
+    rows.filter(|(name, _)| *name == package).map(|(_, flags)| flags).next().unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Options, QUICK, TABLE, Table};
+    use super::{Options, PACKAGES, QUICK, TABLE, Table, flags_of};
+
+    #[test]
+    fn a_package_has_its_flags() {
+        let rows = "package\tflags\na\t--x=1 --y=2\n";
+        assert_eq!((flags_of(rows, "a"), flags_of(rows, "b")), ("--x=1 --y=2", ""));
+        for row in PACKAGES.lines().skip(1) {
+            let (package, flags) = row.split_once('\t').expect("a row has two columns");
+            assert!(TABLE.lines().any(|test| test.split('\t').next() == Some(package)), "{package} has tests");
+            assert!(flags.split(' ').all(|flag| flag.starts_with("--") && flag.contains('=')), "{row}");
+        }
+    }
 
     #[test]
     fn flags_of_the_tests_follow_two_dashes() {

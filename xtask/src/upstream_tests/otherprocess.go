@@ -21,9 +21,11 @@ import (
 	"syscall"
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/featuregate"
+	"k8s.io/metrics/pkg/client/external_metrics"
 )
 
 const (
@@ -40,6 +42,17 @@ var server atomic.Pointer[rest.Config]
 // Remember makes Run connect to this API server. The latest call wins.
 func Remember(config *rest.Config) {
 	server.Store(rest.CopyConfig(config))
+}
+
+// externalMetrics is the prefix of the API that a test's fake client stands for.
+const externalMetrics = "/apis/external.metrics.k8s.io/v1beta1/namespaces/"
+
+var metrics atomic.Pointer[external_metrics.ExternalMetricsClient]
+
+// ServeExternalMetrics makes the API server of the binary answer for external metrics what a fake client of the test's
+// process does.
+func ServeExternalMetrics(client external_metrics.ExternalMetricsClient) {
+	metrics.Store(&client)
 }
 
 // Run runs the binary with one controller until the context ends. It returns false, at once, where no binary is set.
@@ -134,7 +147,7 @@ func newProxy(config *rest.Config) (*httptest.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return httptest.NewServer(&httputil.ReverseProxy{
+	proxy := &httputil.ReverseProxy{
 		Transport:     transport,
 		FlushInterval: -1,
 		Rewrite: func(request *httputil.ProxyRequest) {
@@ -143,7 +156,24 @@ func newProxy(config *rest.Config) (*httptest.Server, error) {
 		},
 		// A broken connection to the API server must look like one, not like an answer 502.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
-	}), nil
+	}
+	return httptest.NewServer(http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
+		path, isMetric := strings.CutPrefix(request.URL.Path, externalMetrics)
+		client := metrics.Load()
+		if !isMetric || client == nil {
+			proxy.ServeHTTP(writer, request)
+			return
+		}
+		namespace, name, _ := strings.Cut(path, "/")
+		list, err := (*client).NamespacedMetrics(namespace).List(name, labels.Everything())
+		if err != nil {
+			http.Error(writer, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		list.APIVersion, list.Kind = "external.metrics.k8s.io/v1beta1", "ExternalMetricValueList"
+		writer.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(writer).Encode(list)
+	})), nil
 }
 
 func writeKubeconfig(folder, address string) (string, error) {

@@ -45,6 +45,7 @@ impl Source {
         source.edit("go.sum", |text| Ok(format!("{text}{sums}")))?;
         source.redirect_controllers()?;
         source.remember_servers()?;
+        source.serve_metrics()?;
         write(&stamp_file, &stamp)?;
         Ok(source)
     }
@@ -92,6 +93,12 @@ impl Source {
         })
     }
 
+    fn serve_metrics(&self) -> Result<()> {
+        self.edit("test/integration/podautoscaler/util.go", |text| {
+            with_import(&inserted(text, "\treturn c, &metricValue\n", "\totherprocess.ServeExternalMetrics(c)\n")?)
+        })
+    }
+
     fn edit(&self, file: &str, change: impl FnOnce(&str) -> Result<String>) -> Result<()> {
         let path = self.folder.join(file);
         let text = read(&path)?;
@@ -99,7 +106,7 @@ impl Source {
     }
 }
 
-/// The version of the modules that are developed in `staging`, by what the control plane is built from: `v0.36.3`.
+/// The version of the modules that are developed in `staging`, by what the control plane is built from: `v0.37.2`.
 fn staging_version() -> Result<String> {
     let go_mod = read(&step::root().join("e2e/control-plane/kubernetes/go.mod"))?;
     let version = control_plane::required_version(&go_mod, "k8s.io/client-go");
@@ -131,7 +138,8 @@ fn redirected(go: &str, controller: &str, condition: &str) -> Result<String> {
         condition if condition.is_empty() => condition,
         condition => format!("{condition} && "),
     };
-    let statement = format!("\tif {condition}otherprocess.{run}({name}, \"{controller}\") {{\n\t\treturn\n\t}}\n");
+    let result = if signature.ends_with(") error {") { "return nil" } else { "return" };
+    let statement = format!("\tif {condition}otherprocess.{run}({name}, \"{controller}\") {{\n\t\t{result}\n\t}}\n");
     let line = format!("{signature}\n");
     with_import(&go.replacen(&line, &format!("{line}{statement}"), 1))
 }
@@ -190,6 +198,13 @@ mod tests {
         let go = "import (\n)\nfunc (c Controller) Run(stopCh <-chan struct{}) {\n}\n";
         let edited = redirected(go, "x", "").expect("it has a Run");
         assert!(edited.contains("\tif otherprocess.RunUntil(stopCh, \"x\") {\n"), "{edited}");
+    }
+
+    #[test]
+    fn run_may_return_an_error() {
+        let go = "import (\n)\nfunc (c *Controller) Run(ctx context.Context) error {\n}\n";
+        let edited = redirected(go, "x", "").expect("it has a Run");
+        assert!(edited.contains("\tif otherprocess.Run(ctx, \"x\") {\n\t\treturn nil\n\t}\n"), "{edited}");
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(crate) enum Expected {
     NotYet,
 }
 
-/// The rows of one package, by the name of the test.
+/// The rows of one package, by the name of the test, or of a subtest as `TestA/case`.
 pub(crate) struct Table {
     rows: BTreeMap<String, Expected>,
 }
@@ -57,6 +57,10 @@ impl Table {
         (self.rows.values().filter(|expected| **expected == Expected::Passes).count(), self.rows.len())
     }
 
+    fn has_subtests(&self, test: &str) -> bool {
+        self.rows.keys().any(|row| row.strip_prefix(test).is_some_and(|rest| rest.starts_with('/')))
+    }
+
     /// Returns the differences of a run; a run of some tests alone need not have the others.
     pub(crate) fn differences(
         &self,
@@ -65,7 +69,12 @@ impl Table {
         is_peer: bool,
     ) -> Vec<String> {
         let mut differences = Vec::new();
-        for (test, outcome) in results {
+        // A test with a row for each of its subtests is judged by these, and a subtest without a row by its test.
+        let is_judged = |test: &str| match test.split_once('/') {
+            None => !self.has_subtests(test),
+            Some((whole, _)) => self.has_subtests(whole),
+        };
+        for (test, outcome) in results.iter().filter(|(test, _)| is_judged(test)) {
             let expected = self.rows.get(test).copied();
             let should_pass = match expected {
                 None => {
@@ -92,14 +101,16 @@ impl Table {
     }
 }
 
-/// The results of top-level tests in the output of `-test.v`.
+/// The results of tests and of their subtests in the output of `-test.v`.
 pub(crate) fn results(output: &str) -> BTreeMap<String, Outcome> {
     let mut results = BTreeMap::new();
     for line in output.lines() {
         let outcomes =
             [("--- PASS: ", Outcome::Passed), ("--- FAIL: ", Outcome::Failed), ("--- SKIP: ", Outcome::Skipped)];
         for (prefix, outcome) in outcomes {
-            if let Some(test) = line.strip_prefix(prefix).and_then(|rest| rest.split(' ').next()) {
+            if let Some(test) =
+                line.trim_start_matches(' ').strip_prefix(prefix).and_then(|rest| rest.split(' ').next())
+            {
                 results.insert(test.to_owned(), outcome);
             }
         }
@@ -120,10 +131,19 @@ mod tests {
     }
 
     #[test]
-    fn subtests_are_not_counted() {
-        let output = "=== RUN TestA\n    --- FAIL: TestA/x (0.1s)\n--- PASS: TestA (0.10s)\n--- SKIP: TestB (0.00s)\n";
-        let found: Vec<_> = results(output).into_iter().collect();
-        assert_eq!(found, [("TestA".to_owned(), Outcome::Passed), ("TestB".to_owned(), Outcome::Skipped)]);
+    fn subtests_count_if_they_have_rows() {
+        let output =
+            "=== RUN TestA\n    --- FAIL: TestA/x (0.1s)\n    --- PASS: TestA/y (0.1s)\n--- FAIL: TestA (0.10s)\n";
+        let found: Vec<_> = results(output).into_iter().map(|(test, outcome)| format!("{test} {outcome:?}")).collect();
+        assert_eq!(found, ["TestA Failed", "TestA/x Failed", "TestA/y Passed"]);
+        let differences = |rows: &str| {
+            let table = format!("package\ttest\texpected\treason\n{rows}");
+            Table::read(&table, "a").expect("it is a table").differences(&results(output), true, false)
+        };
+        assert_eq!(differences("a\tTestA\tpasses\t\n"), ["TestA failed"]);
+        let judged = "a\tTestA/x\tcannot judge\tsets a gate\na\tTestA/y\tpasses\t\n";
+        assert_eq!(differences(judged), Vec::<String>::new());
+        assert_eq!(differences("a\tTestA/y\tpasses\t\n"), ["TestA/x has no row (Failed)"]);
     }
 
     #[test]
