@@ -71,6 +71,11 @@ fn steps(extent: Extent, times: &mut Times) -> Result<()> {
             times.step("tables of upstream's flags, gates and controllers", parity::run)?;
             times.step("upstream's integration tests, quick packages", upstream_tests::quick)?;
             times.step("e2e suite, on a sandbox", || e2e::built_suite(&["--sandbox", "ours/"]))?;
+            times.step("a scenario of each controller, beside the API server of the version before", || {
+                control_plane::build_with_older()?;
+                let list = scenarios()?;
+                e2e::built_suite(&[&["--older"], &one_of_each(&list)[..]].concat())
+            })?;
             times.print();
             times.step("e2e suite, on a control plane", || e2e::built_suite(&[]))
         }
@@ -102,10 +107,15 @@ fn each_crate_alone() -> Result<()> {
 
 /// Runs the scenarios that [`one_of_each`] selects from those of the built suite.
 fn one_scenario_of_each() -> Result<()> {
-    let list = step::output(Command::new(step::target().join("debug/suite")).arg("--list"))?;
+    let list = scenarios()?;
     let selected = one_of_each(&list);
     ensure!(!selected.is_empty(), "the suite lists no scenario of ours:\n{list}");
     e2e::built_suite(&selected)
+}
+
+/// The names of the scenarios of the built suite.
+fn scenarios() -> Result<String> {
+    step::output(Command::new(step::target().join("debug/suite")).arg("--list"))
 }
 
 /// Returns the first of our scenarios of each controller, and of each other subject, such as the lease.

@@ -30,6 +30,10 @@ struct Tool {
     package: &'static str,
 }
 
+/// The API server parses this version: it decides which gates and APIs exist.
+const KUBERNETES_FLAGS: &str = "-s -w -X k8s.io/component-base/version.gitVersion=VERSION \
+                                -X k8s.io/component-base/version.gitTreeState=clean";
+
 const MODULES: [Module; 6] = [
     Module {
         folder: "etcd",
@@ -64,9 +68,7 @@ const MODULES: [Module; 6] = [
             Tool { binary: "kube-scheduler", package: "k8s.io/kubernetes/cmd/kube-scheduler" },
             Tool { binary: "kubectl", package: "k8s.io/kubernetes/cmd/kubectl" },
         ],
-        // The API server parses this version: it decides which gates and APIs exist.
-        ldflags: "-s -w -X k8s.io/component-base/version.gitVersion=VERSION \
-                  -X k8s.io/component-base/version.gitTreeState=clean",
+        ldflags: KUBERNETES_FLAGS,
     },
     // After Kubernetes, with which it has nearly all packages in common.
     Module {
@@ -92,6 +94,20 @@ const KWOK_FILES: [(&str, &[&str]); 2] = [
     ),
     ("kwok-usage.yaml", &["metrics/resource/metrics-resource.yaml", "metrics/usage/usage-from-annotation.yaml"]),
 ];
+
+/// The API server of the minor version before, for scenarios of a control plane in the middle of an upgrade.
+const OLDER: Module = Module {
+    folder: "kubernetes-1.36",
+    upstream: "k8s.io/kubernetes",
+    tools: &[Tool { binary: "kube-apiserver-1.36", package: "k8s.io/kubernetes/cmd/kube-apiserver" }],
+    ldflags: KUBERNETES_FLAGS,
+};
+
+/// Builds [`OLDER`] if it is missing or out of date, and the rest of the control plane.
+pub(crate) fn build_with_older() -> Result<()> {
+    build()?;
+    Target::new()?.build(&OLDER)
+}
 
 /// Builds what is missing or out of date.
 pub(crate) fn build() -> Result<()> {

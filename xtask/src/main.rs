@@ -25,10 +25,13 @@ usage: cargo xtask COMMAND
 
   ci [--full]           everything that must hold before a change is merged; `--full` adds what
                         takes long and what only a release has to pass
-  control-plane         build the control plane that the e2e suite runs against
+  control-plane [--older]
+                        build the control plane that the e2e suite runs against; `--older` adds the
+                        API server of the minor version before
   e2e [FILTER] [FLAGS]  run the scenarios whose names contain FILTER, as in
                         `ours/`, `peer/` or `replicaset/adopts`; `--list` names them,
-                        `--sandbox` runs them on a sandbox instead of a control plane
+                        `--sandbox` runs them on a sandbox instead of a control plane,
+                        `--older` on an API server of the minor version before
   fuzz [TARGET] [--seconds=N]
                         look for input that what reads settings cannot stand: durations, flags,
                         the file, feature gates; a minute each without the flag
@@ -61,6 +64,7 @@ fn run(args: &[String]) -> Result<()> {
         ["ci"] => ci::run(ci::Extent::Quick),
         ["ci", "--full"] => ci::run(ci::Extent::Full),
         ["control-plane"] => control_plane::build(),
+        ["control-plane", "--older"] => control_plane::build_with_older(),
         ["e2e", rest @ ..] => e2e::suite(rest),
         ["fuzz", rest @ ..] => fuzz::fuzz(rest),
         ["sandbox-tables"] => sandbox_tables::write(),

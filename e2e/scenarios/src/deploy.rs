@@ -155,7 +155,7 @@ async fn is_taken_by_the_api_server(case: Case) -> Result<()> {
     let kubectl = Kubectl::of(&case);
     let helm = Command::new(binaries::control_plane("helm")?)
         .args(["template", "kcm", &deploy("helm/kube-controller-manager"), "--namespace=kube-system"])
-        .args(["--kube-version=1.36.3", "--set=args={--controller-shutdown-timeout=5s}"])
+        .args(["--kube-version=1.37.2", "--set=args={--controller-shutdown-timeout=5s}"])
         .output()
         .context("cannot start helm")?;
     ensure!(helm.status.success(), "the chart does not render: {}", String::from_utf8_lossy(&helm.stderr));

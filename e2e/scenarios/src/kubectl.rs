@@ -106,7 +106,7 @@ async fn describes_and_explains(case: Case) -> Result<()> {
         &["deployments", "deploy", "apps/v1", "horizontalpodautoscalers"],
     )?;
     contains_all(&kubectl.run("api-versions").await?, &["apps/v1", "batch/v1", "v1"])?;
-    contains_all(&kubectl.run("version").await?, &["Server Version: v1.36"])?;
+    contains_all(&kubectl.run("version").await?, &["Server Version: v1.37"])?;
     ensure!(kubectl.run("auth can-i create pods").await?.trim() == "yes");
     contains_all(&kubectl.run("auth whoami").await?, &["Username"])?;
     contains_all(&kubectl.run("rollout history deployment/web").await?, &["REVISION"])?;

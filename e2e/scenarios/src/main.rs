@@ -51,6 +51,7 @@ usage: cargo xtask e2e [FLAGS] [PART-OF-A-NAME...]
 
   --list      name the scenarios and run none
   --sandbox   run them on a sandbox instead of a control plane
+  --older     run them on a control plane with the API server of the minor version before
   --jobs=N    control planes at the same time (default: one for each core, at most 4)
   --peer      let upstream's manager run again what it has passed, and record what it passes
               in e2e/peer-verified.tsv
@@ -83,6 +84,7 @@ async fn run() -> Result<Option<Outcome>> {
         match flag.split_once('=').unwrap_or((flag, "")) {
             ("--list", "") => is_list = true,
             ("--sandbox", "") => plan.on = On::Sandbox,
+            ("--older", "") => plan.on = On::OlderControlPlane,
             ("--peer", "") => plan.peer = PeerRuns::All,
             ("--jobs", number) => plan.jobs = number.parse().with_context(|| format!("`{flag}` needs a number"))?,
             _ => bail!("`{flag}` was not expected\n\n{USAGE}"),

@@ -53,15 +53,16 @@ impl<'a> Lane<'a> {
     pub(super) async fn start(on: On, number: usize, report: &'a dyn Fn(&str)) -> Result<Self> {
         let started = Instant::now();
         let plane = match on {
-            On::ControlPlane => {
-                let options = Options { scheduler: true, kwok: true, strict: true, ..Options::default() };
+            On::ControlPlane | On::OlderControlPlane => {
+                let is_older = on == On::OlderControlPlane;
+                let options = Options { scheduler: true, kwok: true, strict: true, is_older, ..Options::default() };
                 ControlPlane::start(options).await?
             }
             On::Sandbox => ControlPlane::sandbox(NODES).await?,
         };
         let mut lane = Self { helpers: Vec::new(), plane: Rc::new(plane), on, outcome: Outcome::default(), report };
         let helped = match on {
-            On::ControlPlane => {
+            On::ControlPlane | On::OlderControlPlane => {
                 let ready = nodes::create(&lane.plane.client(), "node", NODES).await;
                 ready.and_then(|()| helpers::start(&lane.plane, &HELPERS))
             }
@@ -273,7 +274,7 @@ async fn in_namespace(case: Case, on: On, run: fn(Case) -> LocalBoxFuture<'stati
         .create(&PostParams::default(), &namespace)
         .await
         .with_context(|| format!("cannot make namespace {name}"))?;
-    if on == On::ControlPlane {
+    if on != On::Sandbox {
         // Without it no pod is admitted.
         let accounts: Api<corev1::ServiceAccount> = case.api();
         eventually("the service account of the namespace", async || Ok(accounts.get("default").await?)).await?;

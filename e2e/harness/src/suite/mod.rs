@@ -72,7 +72,7 @@ pub async fn run(plan: Plan, selected: &[Selected], report: &dyn Fn(&str)) -> Re
     // The record is about the real control plane.
     let selected = match (plan.on, plan.peer) {
         (On::ControlPlane, PeerRuns::Changed) => not_verified(&verified, selected, report)?,
-        (On::Sandbox, _) | (On::ControlPlane, PeerRuns::All) => selected,
+        (On::Sandbox | On::OlderControlPlane, _) | (On::ControlPlane, PeerRuns::All) => selected,
     };
     // The peer is needed in any case: it helps.
     Subject::Peer.program()?;

@@ -5,6 +5,8 @@
 pub enum On {
     /// Upstream's API server with etcd, its scheduler, and kwok's nodes.
     ControlPlane,
+    /// The same with the API server of the minor version before: a control plane in the middle of an upgrade.
+    OlderControlPlane,
     /// The sandbox of our binary.
     Sandbox,
 }
