@@ -114,9 +114,8 @@ fn read(package: &str, text: &str, marks: &mut Marks, embedded: &mut Vec<Embedde
             let mark = Mark { empty, go, number };
             marks.insert((name.clone(), field.to_owned()), mark);
         } else if let Some(name) = &current
-            && line.contains("`json:\",inline\"")
-            && let Some(inner) = line.split_whitespace().next()
-            && !inner.starts_with("//")
+            && let [inner, tag, ..] = line.split_whitespace().collect::<Vec<_>>()[..]
+            && ["`json:\",inline\"", "`json:\"\""].iter().any(|inline| tag.starts_with(inline))
         {
             let inner = format!("{package}.{inner}");
             embedded.push(Embedded { outer: name.clone(), inner, number: number(line) });

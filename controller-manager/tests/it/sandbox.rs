@@ -465,7 +465,7 @@ fn the_differences_are_listed() {
     let folder = Folder::new();
     let ended = sandbox(&folder, &["--differences"]);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
-    assert!(ended.stdout.starts_with("Where the sandbox knowingly differs from kube-apiserver 1.36:\n\n"));
+    assert!(ended.stdout.starts_with("Where the sandbox knowingly differs from kube-apiserver 1.37:\n\n"));
     assert!(ended.stdout.lines().count() > 10, "{}", ended.stdout);
     assert!(names(&folder).is_empty());
 }

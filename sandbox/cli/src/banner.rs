@@ -144,7 +144,7 @@ fn quote(text: &str) -> String {
 pub(super) fn differences(differences: &[Difference]) -> String {
     let entries = differences.iter().map(|Difference { what, why }| format!("{what}\n    {}\n", why.trim()));
     let entries: String = entries.collect();
-    format!("Where the sandbox knowingly differs from kube-apiserver 1.36:\n\n{entries}")
+    format!("Where the sandbox knowingly differs from kube-apiserver 1.37:\n\n{entries}")
 }
 
 #[cfg(test)]

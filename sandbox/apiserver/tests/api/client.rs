@@ -52,7 +52,7 @@ async fn discovery_finds_what_is_served() {
     for (path, expected) in [("/healthz", "ok"), ("/livez", "ok"), ("/readyz", "ok")] {
         assert_eq!(done(&sandbox, &get(path)).await.text, expected);
     }
-    assert_eq!(done(&sandbox, &get("/version")).await.text_at("/gitVersion"), "v1.36.3");
+    assert_eq!(done(&sandbox, &get("/version")).await.text_at("/gitVersion"), "v1.37.2");
     assert_eq!(call(&sandbox, &get("/apis/example.com/v2")).await.expect("answers come").code, 404);
 }
 

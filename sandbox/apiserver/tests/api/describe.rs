@@ -85,7 +85,7 @@ async fn health_and_version_are_served() {
     ] {
         assert_eq!(done(&sandbox, &get(path)).await.text, expected, "{path}");
     }
-    assert_eq!(done(&sandbox, &get("/version")).await.json["minor"], "36");
+    assert_eq!(done(&sandbox, &get("/version")).await.json["minor"], "37");
     let root = done(&sandbox, &get("/")).await.json["paths"].clone();
     assert!(root.as_array().is_some_and(|paths| paths.contains(&json!("/apis/apps/v1"))), "{root}");
     for path in ["/version", "/api/v1", "/apis/apps/v1"] {

@@ -15,7 +15,7 @@ const CPU: &str = "8";
 const MEMORY: &str = "16Gi";
 const STORAGE: &str = "100Gi";
 const PODS: &str = "110";
-const KUBELET: &str = "v1.36.3";
+const KUBELET: &str = "v1.37.2";
 
 impl Machine {
     /// Returns the IP of the node.

@@ -83,7 +83,7 @@ fn document(kinds: &Kinds, of: GroupVersion<'_>) -> Option<Value> {
     }
     Some(json!({
         "openapi": "3.0.0",
-        "info": { "title": "Kubernetes", "version": "v1.36.3" },
+        "info": { "title": "Kubernetes", "version": "v1.37.2" },
         "paths": paths,
         "components": { "schemas": schemas.into_components() },
     }))
