@@ -47,8 +47,8 @@ pub(super) struct AccessMetrics {
     lookup_seconds: Family<Label, Histogram>,
     fetches: Family<Label, Counter>,
     active_fetches: Family<Label, Gauge>,
-    reviews: Family<Code, Counter>,
-    review_seconds: Family<Code, Histogram>,
+    pub(super) token_reviews: Reviews,
+    pub(super) access_reviews: Reviews,
     certificate_seconds: Histogram,
     users: Family<Label, Counter>,
     authentications: Family<Label, Counter>,
@@ -64,8 +64,8 @@ impl AccessMetrics {
             lookup_seconds: Family::new_with_constructor(|| Histogram::new(LOOKUP_SECONDS)),
             fetches: Family::default(),
             active_fetches: Family::default(),
-            reviews: Family::default(),
-            review_seconds: Family::new_with_constructor(|| Histogram::new(REVIEW_SECONDS)),
+            token_reviews: Reviews::new(),
+            access_reviews: Reviews::new(),
             certificate_seconds: Histogram::new(REMAINING_SECONDS),
             users: Family::default(),
             authentications: Family::default(),
@@ -97,12 +97,22 @@ impl AccessMetrics {
         registry.register(
             "apiserver_delegated_authn_request",
             "[ALPHA] Requests for reviews of tokens, by the code of the response",
-            metrics.reviews.clone(),
+            metrics.token_reviews.requests.clone(),
         );
         registry.register(
             "apiserver_delegated_authn_request_duration_seconds",
             "[ALPHA] How long in seconds a request for a review of a token takes, by the code of the response",
-            metrics.review_seconds.clone(),
+            metrics.token_reviews.seconds.clone(),
+        );
+        registry.register(
+            "apiserver_delegated_authz_request",
+            "[ALPHA] Requests for reviews of access, by the code of the response",
+            metrics.access_reviews.requests.clone(),
+        );
+        registry.register(
+            "apiserver_delegated_authz_request_duration_seconds",
+            "[ALPHA] How long in seconds a request for a review of access takes, by the code of the response",
+            metrics.access_reviews.seconds.clone(),
         );
         registry.register(
             "apiserver_client_certificate_expiration_seconds",
@@ -165,13 +175,6 @@ impl AccessMetrics {
         self.fetches.get_or_create(&[("status", if succeeded { "ok" } else { "error" })]).inc();
     }
 
-    /// Counts an attempt of a review of a token, by the code of its response if it has one.
-    pub(super) fn review_answered(&self, code: Option<u16>, since: Instant) {
-        let code = [("code", code.map_or_else(|| "<error>".to_owned(), |code| code.to_string()))];
-        self.reviews.get_or_create(&code).inc();
-        self.review_seconds.get_or_create(&code).observe(since.elapsed().as_secs_f64());
-    }
-
     /// Counts a request whose user is known, or whose credentials are not valid.
     pub(super) fn authenticated(&self, username: Option<&str>, since: Instant) {
         if let Some(username) = username {
@@ -192,6 +195,26 @@ impl AccessMetrics {
     /// Observes the time for which a certificate of a client is still valid, which is negative after its end.
     pub(super) fn certificate_presented(&self, remaining_seconds: f64) {
         self.certificate_seconds.observe(remaining_seconds);
+    }
+}
+
+/// The requests for reviews of one kind.
+#[derive(Debug, Clone)]
+pub(super) struct Reviews {
+    requests: Family<Code, Counter>,
+    seconds: Family<Code, Histogram>,
+}
+
+impl Reviews {
+    fn new() -> Self {
+        Self { requests: Family::default(), seconds: Family::new_with_constructor(|| Histogram::new(REVIEW_SECONDS)) }
+    }
+
+    /// Counts an attempt of a review, by the code of its response if it has one.
+    pub(super) fn answered(&self, code: Option<u16>, since: Instant) {
+        let code = [("code", code.map_or_else(|| "<error>".to_owned(), |code| code.to_string()))];
+        self.requests.get_or_create(&code).inc();
+        self.seconds.get_or_create(&code).observe(since.elapsed().as_secs_f64());
     }
 }
 

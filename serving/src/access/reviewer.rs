@@ -122,7 +122,7 @@ impl Reviewer {
         struct Spec<'a> {
             token: &'a str,
         }
-        let answered = |code, since| self.metrics.review_answered(code, since);
+        let answered = |code, since| self.metrics.token_reviews.answered(code, since);
         self.review(&TOKEN_REVIEWS, "authentication.k8s.io/v1", "TokenReview", &Spec { token }, answered).await
     }
 
@@ -131,8 +131,7 @@ impl Reviewer {
     /// # Errors
     /// If the API server does not decide.
     pub(super) async fn review_access(&self, question: &AccessQuestion<'_>) -> Result<AccessReviewStatus, String> {
-        // Upstream's manager does not count them.
-        let answered = |_, _| {};
+        let answered = |code, since| self.metrics.access_reviews.answered(code, since);
         self.review(&ACCESS_REVIEWS, "authorization.k8s.io/v1", "SubjectAccessReview", question, answered).await
     }
 

@@ -4,12 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use kcm_framework::Metrics;
-use kcm_framework::client::{
-    ClientBuilder, Limits, LoadError, StackError, UserAgent, connect_with_metrics, load_config,
-};
+use kcm_framework::client::{ClientBuilder, Limits, LoadError, StackError, connect_with_metrics, load_config};
 use kcm_framework::clock::Clock;
 use kcm_framework::informers::{Factory, FactoryOptions};
+use kcm_framework::{Metrics, user_agent};
 use tokio_util::sync::CancellationToken;
 
 use super::Access;
@@ -215,5 +213,5 @@ async fn client(
     let host = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
     let client = connect_with_metrics(&config, metrics.exec_plugins());
     let client = client.map_err(|source| SetupError::Connect { flag, source })?;
-    Ok(Some(ClientBuilder::with_metrics(client, UserAgent::default(), LIMITS, metrics.requests_to(&host))))
+    Ok(Some(ClientBuilder::with_metrics(client, user_agent(), LIMITS, metrics.requests_to(&host))))
 }

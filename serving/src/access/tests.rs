@@ -8,9 +8,9 @@ use axum::body::Body;
 use http::{Request, Response};
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
-use kcm_framework::client::{ClientBuilder, Limits, UserAgent};
+use kcm_framework::client::{ClientBuilder, Limits};
 use kcm_framework::clock::SimulatedClock;
-use kcm_framework::{Format, Metrics};
+use kcm_framework::{Format, Metrics, user_agent};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::advance;
@@ -118,7 +118,7 @@ impl World {
         trust.follow(&ClusterConfig { client_ca: clients.pem(), request_header_ca: proxies.pem(), headers });
         let reviews = Reviews::default();
         let decides = Arc::new(Mutex::new(Decides::AsStated));
-        let api = ClientBuilder::new(api_server(&reviews, &decides), UserAgent::default(), Limits::UNLIMITED);
+        let api = ClientBuilder::new(api_server(&reviews, &decides), user_agent(), Limits::UNLIMITED);
         let metrics = Metrics::new();
         let counted = metrics.register(AccessMetrics::register);
         let reviewer = has_reviews.then(|| Arc::new(Reviewer::new(api.client_for("access"), counted.clone())));
@@ -322,6 +322,7 @@ async fn what_requests_cost_is_counted_in_upstreams_metrics() {
         "authentication_token_cache_active_fetch_count{status=\"blocked\"} 0",
         "authentication_token_cache_active_fetch_count{status=\"in_flight\"} 0",
         "apiserver_delegated_authn_request_total{code=\"201\"} 2",
+        "apiserver_delegated_authz_request_total{code=\"201\"} 2",
         "apiserver_client_certificate_expiration_seconds_count 1",
         "authenticated_user_requests{username=\"other\"} 4",
         "authentication_attempts{result=\"success\"} 4",
@@ -339,7 +340,7 @@ async fn what_requests_cost_is_counted_in_upstreams_metrics() {
         assert_eq!(ours.get(*name), Some(theirs), "{name}");
         compared += 1;
     }
-    assert_eq!(compared, 12);
+    assert_eq!(compared, 14);
 }
 
 /// A response that never ends, to a request for `/metrics` that was allowed.

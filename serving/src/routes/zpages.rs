@@ -59,17 +59,12 @@ fn flags(state: &ServingState) -> Map<String, Value> {
 /// Describes the program and its uptime.
 fn status(state: &ServingState, now: Timestamp) -> Map<String, Value> {
     let up = now.duration_since(state.started).as_secs().max(0);
-    // As `kube=1.35`, or as the version alone.
-    let emulated = state.settings.value("emulated-version").map(ToString::to_string).unwrap_or_default();
-    let emulated = emulated.rsplit('=').next().filter(|version| !version.is_empty());
-    let own = KUBERNETES_VERSION.rsplit_once('.').map_or(KUBERNETES_VERSION, |(minor, _)| minor);
-    let emulated = emulated.unwrap_or(own);
     let fields = json!({
         "startTime": format!("{:.0}", state.started),
         "uptimeSeconds": up,
         "goVersion": "",
         "binaryVersion": KUBERNETES_VERSION,
-        "emulationVersion": emulated,
+        "emulationVersion": format!("1.{}", state.settings.gates().versions().emulated()),
         "paths": PATHS,
     });
     if let Value::Object(fields) = fields { fields } else { Map::new() }
@@ -165,7 +160,7 @@ mod tests {
         let fields =
             status(&state, state.started.saturating_add(jiff::SignedDuration::from_secs(61)).expect("in range"));
         assert_eq!(fields["uptimeSeconds"], 61);
-        assert_eq!((&fields["binaryVersion"], &fields["emulationVersion"]), (&json!("1.36.3"), &json!("1.35")));
+        assert_eq!((&fields["binaryVersion"], &fields["emulationVersion"]), (&json!("1.37.2"), &json!("1.35")));
         assert!(for_people("Statusz", &fields).contains("paths: /configz /flagz"));
     }
 }

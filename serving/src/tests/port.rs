@@ -36,7 +36,7 @@ async fn open_paths_are_answered() {
     let configz: serde_json::Value = serde_json::from_str(&configz.body).expect("it is JSON");
     assert_eq!(configz["kubecontrollermanager.config.k8s.io"]["kind"], "KubeControllerManagerConfiguration");
     let version = port.client.get("/version").await;
-    assert!(version.body.contains("\"gitVersion\":\"v1.36.3\""), "{version:?}");
+    assert!(version.body.contains("\"gitVersion\":\"v1.37.2\""), "{version:?}");
     let none = port.client.get("/none").await;
     assert_eq!((none.code, none.body.as_str()), (404, "404 page not found\n"));
     assert!(none.head.contains("cache-control: no-cache, private"), "{none:?}");
