@@ -19,19 +19,12 @@ use super::warnings::Warnings;
 ///
 /// # Upstream
 /// client-go's default and `rest.AddUserAgent`:
-/// `kube-controller-manager/v1.36.3 (linux/amd64) kubernetes/0123456/replicaset-controller`.
+/// `kube-controller-manager/v1.37.2 (linux/amd64) kubernetes/0123456/replicaset-controller`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserAgent(String);
 
-impl Default for UserAgent {
-    /// That of upstream's program, with the version of this crate.
-    fn default() -> Self {
-        Self::new("kube-controller-manager", concat!("v", env!("CARGO_PKG_VERSION")), "")
-    }
-}
-
 impl UserAgent {
-    /// The User-Agent of a program, from its version (`v1.36.3`) and the commit that it was built from.
+    /// The User-Agent of a program, from its version (`v1.37.2`) and the commit that it was built from.
     #[must_use]
     pub fn new(program: &str, version: &str, commit: &str) -> Self {
         let known = |text: &str| if text.is_empty() { "unknown".to_owned() } else { text.to_owned() };
@@ -137,9 +130,9 @@ mod tests {
 
     #[test]
     fn the_user_agent_is_client_gos() {
-        let agent = UserAgent::new("kube-controller-manager", "v1.36.3-alpha.1", "0123456789abcdef");
+        let agent = UserAgent::new("kube-controller-manager", "v1.37.2-alpha.1", "0123456789abcdef");
         let of = agent.of("replicaset-controller");
-        assert!(of.starts_with("kube-controller-manager/v1.36.3 ("), "{of}");
+        assert!(of.starts_with("kube-controller-manager/v1.37.2 ("), "{of}");
         assert!(of.ends_with(") kubernetes/0123456/replicaset-controller"), "{of}");
         assert!(UserAgent::new("a", "", "").0.ends_with(" kubernetes/unknown"));
     }

@@ -72,6 +72,7 @@ mod reconcile;
 mod scale_client;
 mod supervise;
 mod takeover;
+mod user_agent;
 
 pub use async_trait::async_trait;
 pub use futures::future::BoxFuture;
@@ -105,3 +106,4 @@ pub use reconcile::{
 pub use scale_client::{ScaleClient, ScaleError};
 pub use supervise::{ControllerState, ControllerStatus, GRACE, INIT_PATIENCE, LoopState, LoopStatus};
 pub use takeover::{CacheVersions, Handover, Predecessor};
+pub use user_agent::user_agent;

@@ -73,7 +73,7 @@ impl Script {
     }
 
     fn builder(&self, limits: Limits) -> ClientBuilder {
-        ClientBuilder::new(self.client(), UserAgent::new("kube-controller-manager", "v1.36.3", "abc"), limits)
+        ClientBuilder::new(self.client(), UserAgent::new("kube-controller-manager", "v1.37.2", "abc"), limits)
     }
 
     fn api(&self) -> ApiClient {
@@ -104,7 +104,7 @@ async fn a_create_carries_json_identity_and_a_time_limit_and_returns_what_was_ma
     assert_eq!(sent.line, "POST /api/v1/namespaces/a/pods?timeout=30s");
     assert_eq!((sent.content_type.as_str(), sent.accept.as_str()), ("application/json", "application/json"));
     assert_eq!(sent.body, r#"{"kind":"Pod"}"#);
-    assert!(sent.user_agent.starts_with("kube-controller-manager/v1.36.3 ("), "{}", sent.user_agent);
+    assert!(sent.user_agent.starts_with("kube-controller-manager/v1.37.2 ("), "{}", sent.user_agent);
     assert!(sent.user_agent.ends_with("/replicaset-controller"), "{}", sent.user_agent);
 }
 
@@ -282,7 +282,7 @@ async fn an_answer_that_stops_half_way_is_given_up_and_counted_once() {
         Ok::<_, kube::Error>(Response::new(body))
     });
     let counts = Arc::new(Counts::default());
-    let agent = UserAgent::new("kube-controller-manager", "v1.36.3", "abc");
+    let agent = UserAgent::new("kube-controller-manager", "v1.37.2", "abc");
     let client = kube::Client::new(stops, "default");
     let builder = ClientBuilder::with_metrics(client, agent, Limits::UNLIMITED, counts.clone());
     let error = builder.client_for("a").get_raw(&PODS, &web(), Subresource::None).await.unwrap_err();
@@ -297,7 +297,7 @@ async fn a_response_that_is_longer_than_the_limit_is_not_read_to_its_end() {
             futures::stream::repeat_with(|| Ok::<_, Infallible>(Frame::data(Bytes::from_static(&[b' '; 1024]))));
         Ok::<_, kube::Error>(Response::new(StreamBody::new(chunks)))
     });
-    let agent = UserAgent::new("kube-controller-manager", "v1.36.3", "abc");
+    let agent = UserAgent::new("kube-controller-manager", "v1.37.2", "abc");
     let builder = ClientBuilder::new(kube::Client::new(endless, "default"), agent, Limits::UNLIMITED);
     let error = builder.client_for("a").get_path_within("/apis/a", "application/json", 2 << 20).await.unwrap_err();
     assert!(matches!(error.cause(), Cause::TooLarge { limit: 2_097_152, .. }), "{error:?}");
@@ -330,7 +330,7 @@ fn with_endless_group(bytes_read: &Arc<AtomicUsize>) -> ApiClient {
             Ok::<_, kube::Error>(Response::builder().status(status).body(StreamBody::new(chunks.boxed())).unwrap())
         }
     });
-    let agent = UserAgent::new("kube-controller-manager", "v1.36.3", "abc");
+    let agent = UserAgent::new("kube-controller-manager", "v1.37.2", "abc");
     ClientBuilder::new(kube::Client::new(service, "default"), agent, Limits::UNLIMITED).client_for("a")
 }
 
@@ -383,7 +383,7 @@ impl ClientMetrics for Sizes {
 async fn the_bytes_of_bodies_are_counted_except_those_of_watches() {
     let script = Script::answering(200, &"{\"items\":[]}");
     let sizes = Arc::new(Sizes::default());
-    let agent = UserAgent::new("kube-controller-manager", "v1.36.3", "abc");
+    let agent = UserAgent::new("kube-controller-manager", "v1.37.2", "abc");
     let builder = ClientBuilder::with_metrics(script.client(), agent, Limits::UNLIMITED, sizes.clone());
     let api = builder.client_for("a");
     api.put(&PODS, &web(), Subresource::None, Payload::raw("{}")).await.unwrap();

@@ -44,7 +44,7 @@ impl ClientProvider for Tokens {
 
 fn builder(limits: Limits) -> (ClientBuilder, Seen) {
     let seen = Seen::default();
-    let user_agent = UserAgent::new("kube-controller-manager", "v1.36.3", "");
+    let user_agent = UserAgent::new("kube-controller-manager", "v1.37.2", "");
     (ClientBuilder::new(Tokens(Arc::clone(&seen)), user_agent, limits), seen)
 }
 
@@ -145,7 +145,7 @@ impl ClientProvider for HeldOnTheWay {
 #[tokio::test(start_paused = true)]
 async fn a_write_that_is_held_on_the_way_is_given_up_when_the_fence_closes_and_not_sent_again() {
     let seen = Seen::default();
-    let user_agent = UserAgent::new("kube-controller-manager", "v1.36.3", "");
+    let user_agent = UserAgent::new("kube-controller-manager", "v1.37.2", "");
     let clients = ClientBuilder::new(HeldOnTheWay(Arc::clone(&seen)), user_agent, Limits::UNLIMITED);
     let begun = tokio::time::Instant::now();
     clients.fence().open_until(begun + Duration::from_secs(10));
@@ -164,7 +164,7 @@ struct Slow {
 
 impl Slow {
     fn builder(self) -> (ClientBuilder, Arc<GivenUp>) {
-        let (user_agent, given_up) = (UserAgent::new("kube-controller-manager", "v1.36.3", ""), Arc::default());
+        let (user_agent, given_up) = (UserAgent::new("kube-controller-manager", "v1.37.2", ""), Arc::default());
         let metrics = Arc::<GivenUp>::clone(&given_up);
         (ClientBuilder::with_metrics(self, user_agent, Limits::UNLIMITED, metrics), given_up)
     }
@@ -299,7 +299,7 @@ impl ClientProvider for Agents {
 #[tokio::test]
 async fn the_shared_clients_have_upstreams_user_agents() {
     let seen = Seen::default();
-    let user_agent = UserAgent::new("kube-controller-manager", "v1.36.3", "0123456789");
+    let user_agent = UserAgent::new("kube-controller-manager", "v1.37.2", "0123456789");
     let clients = ClientBuilder::new(Agents(Arc::clone(&seen)), user_agent.clone(), Limits::UNLIMITED);
     let informers = clients.informer_client();
     let whole = "application/vnd.kubernetes.protobuf,application/json";

@@ -72,7 +72,7 @@ async fn probe(url: &str, trusted: Option<&Ca>) -> Result<(), Unreachable> {
     let mut config = kube::Config::new(url.parse().unwrap());
     config.root_cert = trusted.map(|ca| vec![ca.der().to_vec()]);
     let client = connect(&config).unwrap();
-    let agent = UserAgent::new("kube-controller-manager", "v1.36.3", "");
+    let agent = UserAgent::new("kube-controller-manager", "v1.37.2", "");
     let api = ClientBuilder::new(client, agent, Limits::UNLIMITED).client_for("probe");
     wait_for_api_server(&api, url, Duration::from_millis(900)).await
 }

@@ -79,7 +79,7 @@ impl Server {
 }
 
 fn clients(client: kube::Client) -> ClientBuilder {
-    ClientBuilder::new(client, UserAgent::new("kube-controller-manager", "v1.36.3", ""), Limits::UNLIMITED)
+    ClientBuilder::new(client, UserAgent::new("kube-controller-manager", "v1.37.2", ""), Limits::UNLIMITED)
 }
 
 fn api(client: kube::Client) -> ApiClient {

@@ -27,9 +27,9 @@ mod tests;
 
 use std::sync::Arc;
 
-use kcm_framework::client::{ClientBuilder, ExecPluginMetrics, Limits, StackError, UserAgent, connect_seeded};
+use kcm_framework::client::{ClientBuilder, ExecPluginMetrics, Limits, StackError, connect_seeded};
 use kcm_framework::clock::SystemClock;
-use kcm_framework::{ControllerDescriptor, ManagerBuilder};
+use kcm_framework::{ControllerDescriptor, ManagerBuilder, user_agent};
 
 use accounts::ServiceAccounts;
 pub(crate) use accounts::TokenHealth;
@@ -50,7 +50,7 @@ pub(crate) fn clients(
     let mut without_credentials = config.clone();
     without_credentials.auth_info = kube::config::AuthInfo::default();
     let anonymous = connect_seeded(&without_credentials, &ExecPluginMetrics::default(), seed)?;
-    let own = ClientBuilder::new(client.clone(), UserAgent::default(), Limits::default());
+    let own = ClientBuilder::new(client.clone(), user_agent(), Limits::default());
     let api = own.client_for(ClientBuilder::MANAGER);
     let accounts = manager.registry().iter().filter_map(ControllerDescriptor::account).map(str::to_owned);
     Ok(ServiceAccounts::new(client, anonymous, accounts, api, Arc::new(SystemClock)))

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use kcm_framework::CacheVersions;
 use kcm_framework::api::{Fnv1a, ObjectKey};
 use kcm_framework::client::{
-    ClientBuilder, ElapsedClock, ExecPluginMetrics, Fence, Limits, StackError, UserAgent, connect_with_metrics,
+    ClientBuilder, ElapsedClock, ExecPluginMetrics, Fence, Limits, StackError, connect_with_metrics,
 };
 use kcm_framework::clock::{Clock, SystemClock};
 use kcm_framework::events::Broadcaster;
 use kcm_framework::informers::{Factory, FactoryOptions};
+use kcm_framework::{CacheVersions, user_agent};
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
@@ -207,7 +207,7 @@ pub(crate) async fn keep_through(
     } = options;
     // Random, as the identity is.
     let seed = Fnv1a::new().part(&identity).value();
-    let clients = ClientBuilder::new(client, UserAgent::default(), limits);
+    let clients = ClientBuilder::new(client, user_agent(), limits);
     let factory = Factory::new(FactoryOptions::new(clients.kube_client_for(IDENTITY), seed));
     let (informer, changes) = watch_lease(&factory, &lease);
     factory.start();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::user_agent::user_agent;
 use http::Uri;
 use kcm_client::clock::{Clock, SystemClock};
 use kcm_client::{ClientBuilder, ClientProvider, Limits, UserAgent};
@@ -52,7 +53,7 @@ impl ManagerBuilder {
             settings,
             selection: Selection::default(),
             limits: Limits::default(),
-            user_agent: UserAgent::default(),
+            user_agent: user_agent(),
             clock: Arc::new(SystemClock),
             metrics: Metrics::new(),
             seed: None,

@@ -108,7 +108,7 @@ async fn a_proxy_may_speak_tls_itself() {
 }
 
 async fn probe(config: &kube::Config) -> String {
-    let agent = UserAgent::new("kube-controller-manager", "v1.36.3", "");
+    let agent = UserAgent::new("kube-controller-manager", "v1.37.2", "");
     let api = ClientBuilder::new(connect(config).unwrap(), agent, Limits::UNLIMITED).client_for("probe");
     let error = wait_for_api_server(&api, "https://api.example", Duration::from_millis(900)).await.unwrap_err();
     assert!(matches!(error, Unreachable::Proxy { .. }), "{error:?}");

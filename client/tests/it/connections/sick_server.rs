@@ -110,7 +110,7 @@ impl Monitored {
         let (connection, monitor) = Connection::new(7);
         let separate = provider.separate_probe().map(|_| connection.dependent(8));
         let (separate, other) = separate.unzip();
-        let agent = UserAgent::new("kube-controller-manager", "v1.36.3", "");
+        let agent = UserAgent::new("kube-controller-manager", "v1.37.2", "");
         let metrics = Arc::new(NoMetrics);
         let clients =
             ClientBuilder::over_connections(connection.clone(), separate, provider, agent, Limits::UNLIMITED, metrics);

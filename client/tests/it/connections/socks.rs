@@ -145,7 +145,7 @@ async fn a_proxy_that_makes_no_connection_is_named_and_not_the_api_server() {
     ] {
         let mut config = through(&server, &format!("socks5://{user_info}{}", proxy.address));
         config.cluster_url = server_url.unwrap_or(config.cluster_url);
-        let agent = UserAgent::new("kube-controller-manager", "v1.36.3", "");
+        let agent = UserAgent::new("kube-controller-manager", "v1.37.2", "");
         let api = ClientBuilder::new(connect(&config).unwrap(), agent, Limits::UNLIMITED).client_for("probe");
         let error = wait_for_api_server(&api, "https://api.example", Duration::from_millis(900)).await.unwrap_err();
         assert!(matches!(error, Unreachable::Proxy { .. }), "{error:?}");
