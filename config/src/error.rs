@@ -197,6 +197,13 @@ pub enum Problem {
         /// The known gate that is spelled most like it.
         nearest: Option<String>,
     },
+    /// The feature gate was removed.
+    RemovedGate {
+        /// Name of the feature gate.
+        gate: String,
+        /// Why it was removed and what to do, as the end of the sentence "feature gate NAME …".
+        advice: String,
+    },
     /// The feature gate was not there yet in the version of Kubernetes that is emulated.
     GateTooNew {
         /// Name of the feature gate.
@@ -279,6 +286,7 @@ impl fmt::Display for Problem {
             Self::UnknownGate { gate, nearest } => {
                 write!(f, "unknown feature gate {}{}", cut(gate), DidYouMean(nearest.as_ref()))
             }
+            Self::RemovedGate { gate, advice } => write!(f, "feature gate {gate} {advice}"),
             Self::GateTooNew { gate, version } => {
                 write!(f, "feature gate {gate} is not there yet in the emulated version {version}")
             }
@@ -327,6 +335,15 @@ pub enum Warning {
         /// Name of the feature gate.
         gate: String,
     },
+    /// A setting was given in a file by the key that it once had.
+    MovedKey {
+        /// Place of the former key.
+        origin: Origin,
+        /// The former key.
+        key: String,
+        /// The setting that it means.
+        to: String,
+    },
     /// An unknown variable with the prefix of settings resembles no known one.
     IgnoredVariable {
         /// Name of the environment variable.
@@ -345,6 +362,7 @@ impl fmt::Display for Warning {
             Self::GateWithoutEffect { origin, gate } => {
                 write!(f, "{origin}: feature gate {gate} has no effect: nothing that reads it is part of this program")
             }
+            Self::MovedKey { origin, key, to } => write!(f, "{origin}: {key} has moved: use the key of {to}"),
             Self::IgnoredVariable { name } => write!(f, "{name}: no setting has this variable, it is ignored"),
         }
     }

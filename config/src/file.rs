@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::did_you_mean::nearest;
-use crate::error::{ConfigError, Origin, Position, Problem, excerpt};
+use crate::error::{ConfigError, Origin, Position, Problem, Warning, excerpt};
 use crate::keys::{Key, Section, lower_camel};
 use crate::merge::{Entry, Reading};
+use crate::moved;
 use crate::row::{Initial, Row};
 use crate::table::Table;
 use crate::value::{Kind, Value};
@@ -104,6 +105,9 @@ impl File<'_> {
         let mut seen = Seen::default();
         for (key, node) in entries {
             let Some((name, meaning)) = keys.find(&key.text) else {
+                if self.former_key(path, key, node) {
+                    continue;
+                }
                 if self.reading.errors.len() >= MOST_ERRORS {
                     self.unreported += 1;
                     continue;
@@ -134,7 +138,25 @@ impl File<'_> {
         }
     }
 
+    /// Reads a setting by the key that it once had. Returns `false` if this is no such key.
+    fn former_key(&mut self, section: &str, key: &Scalar, node: &Node) -> bool {
+        let table = self.table;
+        let Some(row) = moved::present_path(section, &key.text).and_then(|path| table.with_path(path)) else {
+            return false;
+        };
+        let former = format!("{section}.{}", key.text);
+        self.setting(row, &former, key.at, node);
+        let origin = self.origin(key.at);
+        self.reading.warnings.push(Warning::MovedKey { origin, key: former, to: row.label() });
+        true
+    }
+
     fn setting(&mut self, row: &Row, path: &str, at: Position, node: &Node) {
+        // By its former key and its present one.
+        if let Some(Entry { origin: Origin::File { at: Some(first), .. }, .. }) = self.reading.layer.get(row.name) {
+            let first = *first;
+            return self.error(at, Problem::DuplicateKey { key: row.label(), first });
+        }
         match value_of(row.initial, &node.content) {
             Some(value) => {
                 let origin = self.origin(at);

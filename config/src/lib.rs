@@ -71,6 +71,7 @@ mod help;
 mod keys;
 mod load;
 mod merge;
+mod moved;
 mod read_file;
 mod removed;
 mod render;
@@ -83,7 +84,7 @@ mod value;
 mod yaml;
 
 /// The Kubernetes version whose flags, gates and defaults are implemented.
-pub const KUBERNETES_VERSION: &str = "1.36.3";
+pub const KUBERNETES_VERSION: &str = "1.37.2";
 
 pub use did_you_mean::nearest;
 pub use duration::{GoDuration, NotADuration};
@@ -92,7 +93,7 @@ pub use error::{ConfigError, ConfigErrors, Origin, Position, Problem, Warning};
 pub use file::{API_VERSION, FileKind, KIND};
 pub use flags::VersionRequest;
 pub use gate::{Gate, GateStage};
-pub use gates::{GateState, Gates};
+pub use gates::{GateState, Gates, Versions};
 pub use help::wrap;
 pub use load::{Loaded, Sources};
 pub use row::{Check, Help, Initial, KeyPath, Row, VARIABLE_PREFIX};

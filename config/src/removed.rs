@@ -14,6 +14,7 @@ const REMOVED: &[(&str, &str)] = &[
     ("add-dir-header", LOG_FILES),
     ("address", "there is no port without encryption; use --bind-address"),
     ("alsologtostderr", LOG_FILES),
+    ("concurrent-service-syncs", NO_EFFECT),
     ("deleting-pods-burst", EVICTION_RATE),
     ("deleting-pods-qps", EVICTION_RATE),
     ("deployment-controller-sync-period", NO_EFFECT),

@@ -67,7 +67,7 @@ impl KeyPath {
         self.section.into_iter().chain([self.key]).flat_map(|part| part.split('.'))
     }
 
-    fn is(self, name: &str) -> bool {
+    pub(crate) fn is(self, name: &str) -> bool {
         self.segments().eq(name.split('.'))
     }
 }

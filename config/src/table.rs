@@ -99,6 +99,11 @@ impl Table {
         self.rows.iter().find(|row| row.name == name)
     }
 
+    /// Returns the row with this path in the file.
+    pub(crate) fn with_path(&self, path: &str) -> Option<&Row> {
+        self.rows.iter().find(|row| row.path.is_some_and(|own| own.is(path)))
+    }
+
     pub(crate) fn flags(&self) -> impl Iterator<Item = &'static str> {
         self.rows.iter().filter_map(Row::flag)
     }

@@ -16,7 +16,6 @@ macro_rules! workers {
 }
 
 mod cluster;
-mod network;
 mod nodes;
 mod security;
 mod storage;
@@ -33,7 +32,7 @@ pub struct AbsentSettings {
 }
 
 const AREAS: &[&[AbsentSettings]] =
-    &[cluster::CONTROLLERS, network::CONTROLLERS, nodes::CONTROLLERS, storage::CONTROLLERS, security::CONTROLLERS];
+    &[cluster::CONTROLLERS, nodes::CONTROLLERS, storage::CONTROLLERS, security::CONTROLLERS];
 
 /// The settings of every controller that is not built yet.
 pub fn controllers() -> impl Iterator<Item = &'static AbsentSettings> {

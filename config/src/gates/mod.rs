@@ -1,6 +1,7 @@
 //! Feature gates, with upstream's names.
 
 mod pairs;
+mod removed;
 mod upstream;
 mod versions;
 
@@ -10,7 +11,7 @@ use crate::error::Problem;
 
 use crate::gate::{Gate, GateStage};
 pub use upstream::{UpstreamGate, upstream};
-pub(crate) use versions::Versions;
+pub use versions::Versions;
 
 /// Counts `status.terminatingReplicas` of `ReplicaSets` and Deployments.
 pub const DEPLOYMENT_REPLICA_SET_TERMINATING_REPLICAS: Gate =
@@ -42,15 +43,22 @@ pub const COORDINATED_LEADER_ELECTION: Gate =
 
 /// Lets quotas count devices of extended resources that dynamic resource allocation serves.
 pub const DRA_EXTENDED_RESOURCE: Gate =
-    Gate { name: "DRAExtendedResource", default: true, stage: GateStage::Beta, locked: false };
+    Gate { name: "DRAExtendedResource", default: true, stage: GateStage::Ga, locked: true };
 
 /// Lets autoscalers set tolerances of their own.
 pub const HPA_CONFIGURABLE_TOLERANCE: Gate =
-    Gate { name: "HPAConfigurableTolerance", default: true, stage: GateStage::Beta, locked: false };
+    Gate { name: "HPAConfigurableTolerance", default: true, stage: GateStage::Ga, locked: true };
+
+/// Syncs an autoscaler as soon as its spec changes, and sets `status.observedGeneration`.
+pub const HPA_GENERATION: Gate = Gate { name: "HPAGeneration", default: true, stage: GateStage::Beta, locked: false };
+
+/// Names two of the autoscalers that select the same pods instead of all of them.
+pub const HPA_OPTIMIZED_SELECTOR_STORE: Gate =
+    Gate { name: "HPAOptimizedSelectorStore", default: true, stage: GateStage::Beta, locked: false };
 
 /// Lets autoscalers scale to zero.
 pub const HPA_SCALE_TO_ZERO: Gate =
-    Gate { name: "HPAScaleToZero", default: false, stage: GateStage::Alpha, locked: false };
+    Gate { name: "HPAScaleToZero", default: true, stage: GateStage::Beta, locked: false };
 
 /// Lets resources in the status of a pod count during a resize.
 pub const IN_PLACE_POD_VERTICAL_SCALING: Gate =
@@ -60,32 +68,16 @@ pub const IN_PLACE_POD_VERTICAL_SCALING: Gate =
 pub const MUTABLE_SCHEDULING_DIRECTIVES_FOR_SUSPENDED_JOBS: Gate =
     Gate { name: "MutableSchedulingDirectivesForSuspendedJobs", default: true, stage: GateStage::Beta, locked: false };
 
-/// Lets each index of a Job have a back-off limit.
-pub const JOB_BACKOFF_LIMIT_PER_INDEX: Gate =
-    Gate { name: "JobBackoffLimitPerIndex", default: true, stage: GateStage::Ga, locked: true };
-
 /// Leaves Jobs with another controller in `spec.managedBy` to that controller.
 pub const JOB_MANAGED_BY: Gate = Gate { name: "JobManagedBy", default: true, stage: GateStage::Ga, locked: true };
-
-/// Lets Jobs replace pods only once they have failed, and count terminating pods.
-pub const JOB_POD_REPLACEMENT_POLICY: Gate =
-    Gate { name: "JobPodReplacementPolicy", default: true, stage: GateStage::Ga, locked: true };
-
-/// Lets Jobs be complete before all their indexes are.
-pub const JOB_SUCCESS_POLICY: Gate =
-    Gate { name: "JobSuccessPolicy", default: true, stage: GateStage::Ga, locked: true };
-
-/// Compares the ages of pods by their order of magnitude when surplus pods are chosen.
-pub const LOGARITHMIC_SCALE_DOWN: Gate =
-    Gate { name: "LogarithmicScaleDown", default: true, stage: GateStage::Ga, locked: true };
-
-/// Lets a pod of a Job finish only after its sidecars have.
-pub const SIDECAR_CONTAINERS: Gate =
-    Gate { name: "SidecarContainers", default: true, stage: GateStage::Ga, locked: true };
 
 /// Skips syncs of `DaemonSets` for which the caches are too old. Keys wait for their own writes in any case.
 pub const STALE_CONTROLLER_CONSISTENCY_DAEMON_SET: Gate =
     Gate { name: "StaleControllerConsistencyDaemonSet", default: true, stage: GateStage::Beta, locked: false };
+
+/// The same for autoscalers.
+pub const STALE_CONTROLLER_CONSISTENCY_HPA: Gate =
+    Gate { name: "StaleControllerConsistencyHPA", default: true, stage: GateStage::Beta, locked: false };
 
 /// The same for jobs.
 pub const STALE_CONTROLLER_CONSISTENCY_JOB: Gate =
@@ -107,6 +99,10 @@ pub const WORKLOAD_WITH_JOB: Gate =
 pub const POD_LEVEL_RESOURCES: Gate =
     Gate { name: "PodLevelResources", default: true, stage: GateStage::Beta, locked: false };
 
+/// Judges the quality of service of a pod without a class in its status container by container.
+pub const POD_LEVEL_RESOURCES_FIX_KUBELET_QOS_CLASS: Gate =
+    Gate { name: "PodLevelResourcesFixKubeletQOSClass", default: true, stage: GateStage::Beta, locked: false };
+
 /// Lets the storage that was allocated to a claim for its expansion count.
 pub const RECOVER_VOLUME_EXPANSION_FAILURE: Gate =
     Gate { name: "RecoverVolumeExpansionFailure", default: true, stage: GateStage::Ga, locked: true };
@@ -121,11 +117,15 @@ pub const VOLUME_ATTRIBUTES_CLASS: Gate =
 
 /// Lets a rollout of a `StatefulSet` replace `maxUnavailable` pods at once.
 pub const MAX_UNAVAILABLE_STATEFUL_SET: Gate =
-    Gate { name: "MaxUnavailableStatefulSet", default: false, stage: GateStage::Beta, locked: false };
+    Gate { name: "MaxUnavailableStatefulSet", default: true, stage: GateStage::Beta, locked: false };
 
 /// Lets a controller revision also equal a template with the same meaning, and not only the same bytes.
 pub const STATEFUL_SET_SEMANTIC_REVISION_COMPARISON: Gate =
     Gate { name: "StatefulSetSemanticRevisionComparison", default: true, stage: GateStage::Beta, locked: false };
+
+/// Allows the update strategy `Recreate` of a `StatefulSet`.
+pub const STATEFUL_SET_RECREATE_STRATEGY: Gate =
+    Gate { name: "StatefulSetRecreateStrategy", default: false, stage: GateStage::Alpha, locked: false };
 
 /// The gates of upstream that something here reads.
 pub const KNOWN: &[Gate] = &[
@@ -134,25 +134,25 @@ pub const KNOWN: &[Gate] = &[
     DEPLOYMENT_REPLICA_SET_TERMINATING_REPLICAS,
     DRA_EXTENDED_RESOURCE,
     HPA_CONFIGURABLE_TOLERANCE,
+    HPA_GENERATION,
+    HPA_OPTIMIZED_SELECTOR_STORE,
     HPA_SCALE_TO_ZERO,
     IN_PLACE_POD_VERTICAL_SCALING,
-    JOB_BACKOFF_LIMIT_PER_INDEX,
     JOB_MANAGED_BY,
-    JOB_POD_REPLACEMENT_POLICY,
-    JOB_SUCCESS_POLICY,
-    LOGARITHMIC_SCALE_DOWN,
     LOGGING_ALPHA_OPTIONS,
     LOGGING_BETA_OPTIONS,
     MAX_UNAVAILABLE_STATEFUL_SET,
     MUTABLE_SCHEDULING_DIRECTIVES_FOR_SUSPENDED_JOBS,
     POD_DELETION_COST,
     POD_LEVEL_RESOURCES,
+    POD_LEVEL_RESOURCES_FIX_KUBELET_QOS_CLASS,
     RECOVER_VOLUME_EXPANSION_FAILURE,
-    SIDECAR_CONTAINERS,
     STALE_CONTROLLER_CONSISTENCY_DAEMON_SET,
+    STALE_CONTROLLER_CONSISTENCY_HPA,
     STALE_CONTROLLER_CONSISTENCY_JOB,
     STALE_CONTROLLER_CONSISTENCY_REPLICA_SET,
     STALE_CONTROLLER_CONSISTENCY_STATEFUL_SET,
+    STATEFUL_SET_RECREATE_STRATEGY,
     STATEFUL_SET_SEMANTIC_REVISION_COMPARISON,
     TAINT_TOLERATION_COMPARISON_OPERATORS,
     VOLUME_ATTRIBUTES_CLASS,
@@ -206,7 +206,7 @@ impl Gates {
         if self.versions.is_emulation()
             && let Some(upstream) = upstream::find(gate.name)
         {
-            return upstream.at(self.versions.emulated()).is_some_and(|gate| self.state(&gate));
+            return upstream.at(self.versions).is_some_and(|gate| self.state(&gate));
         }
         self.state(gate)
     }
@@ -215,16 +215,22 @@ impl Gates {
     #[must_use]
     pub fn is_on(&self, name: &str) -> bool {
         match upstream::find(name) {
-            Some(upstream) => upstream.at(self.versions.emulated()).is_some_and(|gate| self.state(&gate)),
+            Some(upstream) => upstream.at(self.versions).is_some_and(|gate| self.state(&gate)),
             None => self.explicit.get(name).copied().unwrap_or(false),
         }
     }
 
     /// Returns the state of every gate: upstream's gates of the emulated version, and the gates in `own`.
     pub fn states(&self, own: &[Gate]) -> impl Iterator<Item = GateState> {
-        let upstreams = upstream().filter_map(|upstream| upstream.at(self.versions.emulated()));
+        let upstreams = upstream().filter_map(|upstream| upstream.at(self.versions));
         let own = own.iter().copied().filter(|gate| upstream::find(gate.name).is_none());
         upstreams.chain(own).map(|gate| GateState { gate, is_on: self.state(&gate) })
+    }
+
+    /// The versions of Kubernetes that decide which gates there are.
+    #[must_use]
+    pub const fn versions(&self) -> Versions {
+        self.versions
     }
 
     /// The names of the gates that were set explicitly, sorted.
@@ -326,7 +332,7 @@ mod tests {
     fn defaults_follow_from_the_emulated_version() {
         let gate = "DeploymentReplicaSetTerminatingReplicas";
         let on = |minor| at(minor, &[]).expect("nothing is good").is_on(gate);
-        assert_eq!([33, 34, 35, 36].map(on), [false, false, true, true]);
+        assert_eq!([34, 35, 36, 37].map(on), [false, true, true, true]);
         let emulated = at(34, &[]).expect("nothing is good");
         assert!(!emulated.enabled(&DEPLOYMENT_REPLICA_SET_TERMINATING_REPLICAS));
         assert!(emulated.enabled(&BETA), "a gate of a plugin has no versions");
@@ -338,10 +344,42 @@ mod tests {
         let problem = Problem::GateTooNew { gate: "AtomicFIFO".to_owned(), version: "1.35".to_owned() };
         assert_eq!(at(35, &["AtomicFIFO=true"]), Err(vec![problem]));
         assert!(!at(35, &[]).expect("nothing is good").is_on("AtomicFIFO"));
-        // Locked since 1.34.
-        assert!(at(33, &["AnonymousAuthConfigurableEndpoints=false"]).is_ok());
-        let locked = Problem::LockedGate { gate: "AnonymousAuthConfigurableEndpoints".to_owned(), locked_to: true };
-        assert_eq!(at(34, &["AnonymousAuthConfigurableEndpoints=false"]), Err(vec![locked]));
+        // Locked since 1.37.
+        assert!(at(36, &["HPAConfigurableTolerance=false"]).is_ok());
+        let locked = Problem::LockedGate { gate: "HPAConfigurableTolerance".to_owned(), locked_to: true };
+        assert_eq!(at(37, &["HPAConfigurableTolerance=false"]), Err(vec![locked]));
+    }
+
+    #[test]
+    fn a_gate_of_a_later_version_cannot_be_set_to_either_value() {
+        for pair in ["HPAGeneration=true", "HPAGeneration=false"] {
+            let problem = Problem::GateTooNew { gate: "HPAGeneration".to_owned(), version: "1.36".to_owned() };
+            assert_eq!(at(36, &[pair]), Err(vec![problem]), "{pair}");
+        }
+        let emulated = at(36, &[]).expect("nothing is good");
+        for gate in [&HPA_GENERATION, &HPA_SCALE_TO_ZERO, &MAX_UNAVAILABLE_STATEFUL_SET] {
+            assert!(!emulated.enabled(gate) && Gates::default().enabled(gate), "{}", gate.name);
+        }
+        assert!(emulated.enabled(&HPA_CONFIGURABLE_TOLERANCE));
+    }
+
+    #[test]
+    fn a_removed_gate_is_refused_in_every_version() {
+        let sentence = |minor, pair: &str| match at(minor, &[pair]) {
+            Err(problems) => problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n"),
+            Ok(_) => panic!("{pair} is taken"),
+        };
+        for minor in [34, 37] {
+            assert_eq!(
+                sentence(minor, "SidecarContainers=true"),
+                "feature gate SidecarContainers was removed in Kubernetes 1.37; it has been locked to true since 1.33: \
+                 leave it out"
+            );
+            assert_eq!(
+                sentence(minor, "GangScheduling=false"),
+                "feature gate GangScheduling was removed in Kubernetes 1.37; it is part of GenericWorkload: set that"
+            );
+        }
     }
 
     #[test]
@@ -350,9 +388,9 @@ mod tests {
             gate: gate.to_owned(),
             off: off.iter().map(|&name| name.to_owned()).collect(),
         };
-        let refused = Gates::parse(GATES, &["ClusterTrustBundleProjection=true"]);
+        let refused = Gates::parse(GATES, &["ClusterTrustBundle=false"]);
         assert_eq!(refused, Err(vec![problem("ClusterTrustBundleProjection", &["ClusterTrustBundle"])]));
-        assert!(Gates::parse(GATES, &["ClusterTrustBundleProjection=true", "ClusterTrustBundle=true"]).is_ok());
+        assert!(Gates::parse(GATES, &["ClusterTrustBundleProjection=false", "ClusterTrustBundle=false"]).is_ok());
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::upstream;
 use super::versions::Versions;
+use super::{removed, upstream};
 use crate::did_you_mean::nearest;
 use crate::error::{Problem, excerpt};
 use crate::gate::Gate;
@@ -47,7 +47,7 @@ fn read_pair(versions: Versions, own: &[Gate], pair: &str) -> Result<(String, bo
     let name = name.trim();
     let on = parse_bool(on.trim()).ok_or_else(wrong_type)?;
     let gate = match upstream::find(name) {
-        Some(known) => known.at(versions.emulated()).ok_or_else(|| Problem::GateTooNew {
+        Some(known) => known.at(versions).ok_or_else(|| Problem::GateTooNew {
             gate: name.to_owned(),
             version: format!("1.{}", versions.emulated()),
         })?,
@@ -60,6 +60,9 @@ fn read_pair(versions: Versions, own: &[Gate], pair: &str) -> Result<(String, bo
 }
 
 fn unknown(own: &[Gate], name: &str) -> Problem {
+    if let Some(advice) = removed::advice(name) {
+        return Problem::RemovedGate { gate: name.to_owned(), advice };
+    }
     let known = upstream::upstream().map(|gate| gate.name).chain(own.iter().map(|gate| gate.name));
     Problem::UnknownGate { gate: name.to_owned(), nearest: nearest(name, known).map(str::to_owned) }
 }

@@ -2,12 +2,14 @@
 
 use std::str::FromStr;
 
+use super::versions::Versions;
 use crate::gate::{Gate, GateStage};
 
-/// The gates that upstream's kube-controller-manager 1.36 knows, from its registries of features.
+/// The gates that upstream's kube-controller-manager 1.37 knows, from its registries of features.
 ///
-/// Each stage as `MINOR:STAGE:on|off[:locked]`, from which minor version of Kubernetes 1 on it holds; 0 for those that are
-/// older than every version that can be emulated.
+/// Each stage as `MINOR:STAGE:on|off[:locked][:compat=MINOR]`, from which minor version of Kubernetes 1 on it holds; 0 for
+/// those that are older than every version that can be emulated. `compat` is the oldest minimum compatibility version at
+/// which the stage holds.
 const TABLE: &str = include_str!("../../data/feature-gates.tsv");
 
 /// A gate that upstream's kube-controller-manager knows.
@@ -27,11 +29,14 @@ impl UpstreamGate {
         self.requires.split(',').filter(|name| !name.is_empty())
     }
 
-    /// Returns the gate as it is in this minor version of Kubernetes 1, or `None` if that version does not have it.
+    /// Returns the gate as it is in these versions of Kubernetes, or `None` if they do not have it.
+    ///
+    /// # Upstream
+    /// `featureSpecAtEmulationAndMinCompatVersion` of `k8s.io/component-base/featuregate/feature_gate.go`.
     #[must_use]
-    pub fn at(&self, minor: u16) -> Option<Gate> {
+    pub fn at(&self, versions: Versions) -> Option<Gate> {
         let stages = self.stages.split(' ').filter_map(Stage::read);
-        let stage = stages.take_while(|stage| stage.since <= minor).last()?;
+        let stage = stages.filter(|stage| stage.holds_in(versions)).last()?;
         Some(Gate { name: self.name, default: stage.default, stage: stage.kind, locked: stage.locked })
     }
 }
@@ -42,9 +47,15 @@ struct Stage {
     kind: GateStage,
     default: bool,
     locked: bool,
+    /// The oldest minimum compatibility version.
+    compatible: Option<u16>,
 }
 
 impl Stage {
+    fn holds_in(&self, versions: Versions) -> bool {
+        self.since <= versions.emulated() && self.compatible.is_none_or(|oldest| oldest <= versions.compatible())
+    }
+
     fn read(text: &str) -> Option<Self> {
         let mut parts = text.split(':');
         let since = u16::from_str(parts.next()?).ok()?;
@@ -55,8 +66,15 @@ impl Stage {
             "Deprecated" => GateStage::Deprecated,
             _ => return None,
         };
-        let default = parts.next()? == "on";
-        Some(Self { since, kind, default, locked: parts.next() == Some("locked") })
+        let mut stage = Self { since, kind, default: parts.next()? == "on", locked: false, compatible: None };
+        for part in parts {
+            match part.strip_prefix("compat=") {
+                Some(minor) => stage.compatible = Some(u16::from_str(minor).ok()?),
+                None if part == "locked" => stage.locked = true,
+                None => return None,
+            }
+        }
+        Some(stage)
     }
 }
 
@@ -77,7 +95,6 @@ pub(super) fn find(name: &str) -> Option<UpstreamGate> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gates::versions::CURRENT;
 
     #[test]
     fn every_row_of_the_table_is_read_whole() {
@@ -86,9 +103,20 @@ mod tests {
             let stages: Vec<_> = gate.stages.split(' ').map(Stage::read).collect();
             assert!(stages.iter().all(Option::is_some), "{gate:?}");
             assert!(stages.iter().flatten().is_sorted_by_key(|stage| stage.since), "{gate:?}");
-            assert!(gate.at(CURRENT).is_some(), "{gate:?}");
+            assert!(gate.at(Versions::default()).is_some(), "{gate:?}");
             assert!(gate.requires().all(|required| find(required).is_some()), "{gate:?}");
         }
         assert!(upstream().is_sorted_by_key(|gate| gate.name));
+    }
+
+    #[test]
+    fn a_stage_may_depend_on_the_minimum_compatibility_version() {
+        let gate = find("DRAFractionalCapacityRange").expect("it is in the table");
+        let default = |emulated, compatible| {
+            gate.at(Versions::new(emulated, compatible).expect("legal")).map(|gate| gate.default)
+        };
+        assert_eq!(default(37, 37), Some(true));
+        assert_eq!(default(37, 36), Some(false));
+        assert_eq!(default(36, 36), None, "it is not there yet");
     }
 }

@@ -16,21 +16,17 @@ pub(super) const ROWS: &[Row] = &[
     Row::new("allow-untagged-cloud", SECTION, Initial::Bool(false))
         .path("KubeCloudShared.AllowUntaggedCloud")
         .help("Run on cloud instances without a cluster ID.")
-        .without_effect()
         .deprecated("cloud instances need a cluster ID"),
     Row::new("cidr-allocator-type", SECTION, Initial::String("RangeAllocator"))
         .path("KubeCloudShared.CIDRAllocatorType")
         .help("Method of allocating node CIDRs. Only RangeAllocator is supported.")
-        .without_effect()
         .check(allocator),
     Row::new("cloud-config", SECTION, Initial::String(""))
         .path("KubeCloudShared.CloudProvider.CloudConfigFile")
-        .help("Configuration file of the cloud provider. Empty: none.")
-        .without_effect(),
+        .help("Configuration file of the cloud provider. Empty: none."),
     Row::new("cloud-provider", SECTION, Initial::String(""))
         .path("KubeCloudShared.CloudProvider.Name")
         .help("\"external\" if a cloud-controller-manager runs in the cluster; otherwise empty.")
-        .without_effect()
         .check(provider),
     Row::new("cluster-cidr", SECTION, Initial::String(""))
         .path("KubeCloudShared.ClusterCIDR")
@@ -38,28 +34,20 @@ pub(super) const ROWS: &[Row] = &[
         .without_effect(),
     Row::new("cluster-name", SECTION, Initial::String("kubernetes"))
         .path("KubeCloudShared.ClusterName")
-        .help("Name of the cluster: the prefix of its resources in the cloud.")
-        .without_effect(),
+        .help("Name of the cluster: the prefix of its resources in the cloud."),
     Row::new("configure-cloud-routes", SECTION, Initial::Bool(true))
         .path("KubeCloudShared.ConfigureCloudRoutes")
-        .help("Create cloud routes for the CIDRs of --allocate-node-cidrs.")
-        .without_effect(),
+        .help("Create cloud routes for the CIDRs of --allocate-node-cidrs."),
     Row::new("external-cloud-volume-plugin", SECTION, Initial::String(""))
         .path("KubeCloudShared.ExternalCloudVolumePlugin")
-        .help("In-tree volume plugin to use with --cloud-provider=external. Empty: none.")
-        .without_effect(),
-    Row::new("node-monitor-period", SECTION, Initial::Duration(GoDuration::from_secs(5)))
-        .path("KubeCloudShared.NodeMonitorPeriod")
-        .help("Interval at which the node lifecycle controller checks the health of all nodes.")
-        .without_effect(),
+        .help("In-tree volume plugin to use with --cloud-provider=external. Empty: none."),
     Row::new("node-sync-period", SECTION, Initial::Duration(GoDuration::ZERO))
         .path("KubeCloudShared.NodeSyncPeriod")
         .help("No effect.")
         .deprecated("it has no effect; see --node-monitor-period and --route-reconciliation-period"),
     Row::new("route-reconciliation-period", SECTION, Initial::Duration(GoDuration::from_secs(10)))
         .path("KubeCloudShared.RouteReconciliationPeriod")
-        .help("Interval at which cloud routes are compared with the nodes.")
-        .without_effect(),
+        .help("Interval at which cloud routes are compared with the nodes."),
     Row::new("use-service-account-credentials", SECTION, Initial::Bool(false))
         .path("KubeCloudShared.UseServiceAccountCredentials")
         .help("Run each controller with its own service account."),

@@ -19,11 +19,12 @@ pub(super) const ROWS: &[Row] = &[
     Row::new("kube-api-burst", SECTION, Initial::Int32(30)).path("Generic.ClientConnection.burst").help("Requests that a client may send at once beyond --kube-api-qps."),
     Row::new("kube-api-content-type", SECTION, Initial::String("application/vnd.kubernetes.protobuf")).path("Generic.ClientConnection.contentType").help("Accepted for compatibility. Requests are sent as JSON; protobuf responses are requested for kinds that support it.").check(content_type),
     Row::new("kube-api-qps", SECTION, Initial::Float32(20.0)).path("Generic.ClientConnection.qps").help("Average number of requests per second of each client."),
-    Row::new("min-compatibility-version", SECTION, Initial::Strings(&[])).help("Oldest control-plane version to be compatible with, e.g. 1.35 or kube=1.35. At most --emulated-version."),
+    Row::new("min-compatibility-version", SECTION, Initial::Strings(&[])).help("Oldest control-plane version to be compatible with, e.g. 1.36 or kube=1.36. At most --emulated-version."),
     Row::new("min-resync-period", SECTION, Initial::Duration(GoDuration::from_secs(12 * 60 * 60))).path("Generic.MinResyncPeriod").help("Minimum resync period of informers. The actual period is random, between this and twice this."),
     Row::in_file("Generic.Address", SECTION, Initial::String("0.0.0.0")).help("Address of the insecure port of old versions. No effect."),
     Row::in_file("Generic.ClientConnection.acceptContentTypes", SECTION, Initial::String("")).help("Content types that upstream accepts in responses. No effect."),
     Row::in_file("Generic.Port", SECTION, Initial::Int32(0)).help("Insecure port of old versions. No effect."),
+    Row::in_file("ServiceController.ConcurrentServiceSyncs", SECTION, Initial::Int32(0)).help("Number of workers of a controller of clouds, which upstream prints. No effect."),
     Row::in_file("DeprecatedController", SECTION, Initial::Map).help("Section without keys, which upstream prints. No effect.").check(no_keys),
 ];
 

@@ -20,6 +20,25 @@ fn both_spellings_of_a_key_are_taken() {
 }
 
 #[test]
+fn a_key_that_has_moved_is_taken_with_a_warning_and_not_beside_its_present_form() {
+    let former = "KubeCloudShared:\n  nodeMonitorPeriod: 7s\n";
+    let present = "NodeLifecycleController:\n  NodeMonitorPeriod: 8s\n";
+    let settings = load_file(former).expect("the former key is good");
+    assert_eq!(settings.value("node-monitor-period").map(ToString::to_string).as_deref(), Some("7s"));
+    let warnings: Vec<String> = settings.warnings().iter().map(ToString::to_string).collect();
+    let moved =
+        format!("{}: KubeCloudShared.nodeMonitorPeriod has moved: use the key of --node-monitor-period", at(4, 3));
+    assert_eq!(warnings, [moved]);
+    assert_eq!(load_file(present).expect("the present key is good").warnings(), []);
+    for both in [format!("{former}{present}"), format!("{present}{former}")] {
+        let errors = load_file(&both).expect_err("the setting is given twice");
+        let first = kcm_config::Position { line: 4, column: 3 };
+        let problem = Problem::DuplicateKey { key: "--node-monitor-period".to_owned(), first };
+        assert_eq!(errors, [in_file(6, 3, problem)], "{both}");
+    }
+}
+
+#[test]
 fn json_is_taken() {
     let text = format!(
         "{{\"kind\": \"{KIND}\", \"apiVersion\": \"{API_VERSION}\",\n \"Generic\": {{\"Controllers\": [\"*\", \"-job\"],\n  \

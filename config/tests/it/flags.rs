@@ -259,7 +259,7 @@ fn a_deprecated_flag_works_and_is_noticed() {
 #[test]
 fn gates_that_go_away_or_have_no_effect_are_warned_of() {
     let settings =
-        load_arguments(&["--feature-gates=SELinuxChangePolicy=true,PodDeletionCost=false,SELinuxMount=true"]);
+        load_arguments(&["--feature-gates=SELinuxChangePolicy=true,PodDeletionCost=false,StorageVersionAPI=true"]);
     let warnings: Vec<String> =
         settings.expect("the gates are known").warnings().iter().map(ToString::to_string).collect();
     assert_eq!(
@@ -267,7 +267,7 @@ fn gates_that_go_away_or_have_no_effect_are_warned_of() {
         [
             "--feature-gates: feature gate SELinuxChangePolicy is generally available, and will be removed",
             "--feature-gates: feature gate SELinuxChangePolicy has no effect: nothing that reads it is part of this program",
-            "--feature-gates: feature gate SELinuxMount has no effect: nothing that reads it is part of this program",
+            "--feature-gates: feature gate StorageVersionAPI has no effect: nothing that reads it is part of this program",
         ]
     );
     let honoured = load_arguments(&["--feature-gates=JobManagedBy=true,StaleControllerConsistencyReplicaSet=false"]);
@@ -296,8 +296,8 @@ fn versions_decide_about_gates() {
     assert_eq!(
         errors,
         [
-            "--emulated-version is \"1.20\": the value must be between 1.33 and 1.36",
-            "--min-compatibility-version is \"next\": the value must be a version as MAJOR.MINOR, such as 1.35",
+            "--emulated-version is \"1.20\": the value must be between 1.34 and 1.37",
+            "--min-compatibility-version is \"next\": the value must be a version as MAJOR.MINOR, such as 1.36",
         ]
     );
 }

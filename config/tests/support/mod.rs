@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 
 use kcm_config::{
-    ConfigError, ConfigErrors, Effective, Initial, Loaded, Origin, Position, Problem, Row, Sources, Table, checks,
-    generic,
+    ConfigError, ConfigErrors, Effective, Initial, Loaded, Origin, Position, Problem, Row, Sources, Table, absent,
+    checks, generic,
 };
 
 /// As the controllers crate would have it.
@@ -47,7 +47,9 @@ pub const TYPED: &[Row] = &[
 pub const FILE: &str = "/etc/kcm.yaml";
 
 pub fn table() -> Table {
-    let rows = generic::rows().chain([REPLICA_SET_SYNCS, GREETING, OLD]).chain(TYPED.iter().copied());
+    let absent = absent::controllers().flat_map(|controller| controller.rows.iter().copied());
+    let own = [REPLICA_SET_SYNCS, GREETING, OLD].into_iter().chain(TYPED.iter().copied());
+    let rows = generic::rows().chain(absent).chain(own);
     Table::new(rows).expect("the rows do not clash")
 }
 

@@ -2,12 +2,18 @@
 
 use kcm_framework::Registry;
 
-use super::upstream::{UPSTREAM, UpstreamController, UpstreamStart};
+use super::upstream::{OF_CLOUDS, UPSTREAM, UpstreamController, UpstreamStart};
 
 /// The controller that an item of `--controllers` names, if upstream has it and this program does not.
 pub(crate) fn named_by(item: &str, registry: &Registry) -> Option<&'static UpstreamController> {
     let is_named = |controller: &&UpstreamController| controller.name == item || controller.aliases.contains(&item);
     UPSTREAM.iter().find(is_named).filter(|controller| registry.find(controller.name).is_none())
+}
+
+/// The canonical name of the controller of clouds that an item of `--controllers` enables, unless this program has it.
+pub(crate) fn of_clouds(item: &str, registry: &Registry) -> Option<&'static str> {
+    let is_named = |(name, aliases): &&(&str, &[&str])| *name == item || aliases.contains(&item);
+    OF_CLOUDS.iter().find(is_named).map(|(name, _)| *name).filter(|name| registry.find(name).is_none())
 }
 
 /// Returns `true` if these items of `--controllers` enable a controller of upstream, linked or not.
@@ -39,7 +45,7 @@ pub(crate) fn left_out(items: &[String], registry: &Registry, is_on: impl Fn(&st
     };
     let starts = |controller: &UpstreamController| match controller.start {
         UpstreamStart::ByDefault { gates } => gates.iter().all(|gate| is_on(gate)),
-        UpstreamStart::Named { .. } | UpstreamStart::Never => false,
+        UpstreamStart::Named { .. } => false,
     };
     let missing = UPSTREAM.iter().filter(|controller| starts(controller) && !is_linked(controller));
     missing.filter(|controller| !is_excluded(controller)).map(|controller| controller.name).collect()
@@ -66,7 +72,7 @@ mod tests {
         let left_out = |given: &[&str], on: bool| left_out(&items(given), &registry, |_| on);
         let all = left_out(&["*"], true);
         assert!(all.contains(&"job-controller") && all.contains(&"taint-eviction-controller"));
-        for absent in ["replicaset-controller", "token-cleaner-controller", "service-lb-controller"] {
+        for absent in ["replicaset-controller", "token-cleaner-controller"] {
             assert!(!all.contains(&absent), "{absent}");
         }
         assert!(!left_out(&["*"], false).contains(&"taint-eviction-controller"), "its gate is off");
@@ -85,6 +91,16 @@ mod tests {
     #[test]
     fn a_program_of_plugins_leaves_nothing_out() {
         assert_eq!(left_out(&items(&["*"]), &registry(&["greeter-controller"]), |_| true), [""; 0]);
+    }
+
+    #[test]
+    fn controllers_of_clouds_are_known_until_a_plugin_brings_them() {
+        let none = registry(&["greeter-controller"]);
+        assert_eq!(of_clouds("service", &none), Some("service-lb-controller"));
+        assert_eq!(of_clouds("node-route-controller", &none), Some("node-route-controller"));
+        assert_eq!(of_clouds("-route", &none), None, "it is turned off");
+        assert_eq!(of_clouds("job", &none), None);
+        assert_eq!(of_clouds("service", &registry(&["service-lb-controller"])), None);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use serde::Deserialize;
 
 use crate::leader_election::{Election, LeaderElection, MigrationConfig, MigrationSettings, Owner, Policy};
 use metrics_settings::exposition_options;
-use upstream::{UPSTREAM, UpstreamController};
+use upstream::{OF_CLOUDS, UPSTREAM, UpstreamController};
 
 /// The parts of the section `Generic` of the configuration file that the program acts on.
 #[derive(Debug, Deserialize)]
@@ -101,8 +101,13 @@ pub(crate) fn configure(
     let mut warnings = without_effect::warnings(&settings);
     let may_miss = settings.get(generic::ALLOW_MISSING_CONTROLLERS).unwrap_or(false);
     let is_missing = |item: &&str| missing::named_by(item, &registry).is_some();
-    let (lacking, items): (Vec<&str>, Vec<&str>) =
-        controllers.iter().map(String::as_str).partition(|item| may_miss && is_missing(item));
+    let (of_clouds, items): (Vec<&str>, Vec<&str>) =
+        controllers.iter().map(String::as_str).partition(|item| missing::of_clouds(item, &registry).is_some());
+    warnings.extend(of_clouds.iter().filter_map(|item| missing::of_clouds(item, &registry)).map(|name| {
+        let origin = origin_of("controllers");
+        format!("{origin}: {name} is a controller of cloud controller managers, which Kubernetes 1.37 does not know: leave it out")
+    }));
+    let (lacking, items): (Vec<&str>, Vec<&str>) = items.into_iter().partition(|item| may_miss && is_missing(item));
     let names = lacking.iter().filter_map(|item| missing::named_by(item, &registry));
     warnings.extend(names.map(|controller| {
         let (origin, name) = (origin_of("controllers"), controller.name);
@@ -116,7 +121,7 @@ pub(crate) fn configure(
             left_out.join(", ")
         ));
     }
-    let known: Vec<_> = UPSTREAM.iter().map(UpstreamController::names).collect();
+    let known: Vec<_> = UPSTREAM.iter().map(UpstreamController::names).chain(OF_CLOUDS.iter().copied()).collect();
     let selection = Selection::parse(items, &registry, &known);
     for error in selection.as_ref().err().into_iter().flatten() {
         reasons.push(format!("{}: {error}", origin_of("controllers")));

@@ -26,8 +26,6 @@ pub enum UpstreamStart {
         /// The names of the gates.
         gates: &'static [&'static str],
     },
-    /// Never: it is a known name that belongs to cloud controller managers.
-    Never,
 }
 
 impl UpstreamController {
@@ -53,13 +51,12 @@ const fn gated(gates: &'static [&'static str]) -> UpstreamStart {
 /// Every controller that upstream knows: the names that `--controllers` accepts.
 ///
 /// # Upstream
-/// `NewControllerDescriptors` and `ControllersAliases` of kube-controller-manager 1.36.3.
+/// `NewControllerDescriptors` and `ControllersAliases` of kube-controller-manager 1.37.2.
 pub const UPSTREAM: &[UpstreamController] = &[
     UpstreamController::new("bootstrap-signer-controller", &["bootstrapsigner"], NAMED),
     UpstreamController::new("certificatesigningrequest-approving-controller", &["csrapproving"], BY_DEFAULT),
     UpstreamController::new("certificatesigningrequest-cleaner-controller", &["csrcleaner"], BY_DEFAULT),
     UpstreamController::new("certificatesigningrequest-signing-controller", &["csrsigning"], BY_DEFAULT),
-    UpstreamController::new("cloud-node-lifecycle-controller", &["cloud-node-lifecycle"], UpstreamStart::Never),
     UpstreamController::new("clusterrole-aggregation-controller", &["clusterrole-aggregation"], BY_DEFAULT),
     UpstreamController::new("cronjob-controller", &["cronjob"], BY_DEFAULT),
     UpstreamController::new("daemonset-controller", &["daemonset"], BY_DEFAULT),
@@ -90,7 +87,6 @@ pub const UPSTREAM: &[UpstreamController] = &[
     UpstreamController::new("namespace-controller", &["namespace"], BY_DEFAULT),
     UpstreamController::new("node-ipam-controller", &["nodeipam"], BY_DEFAULT),
     UpstreamController::new("node-lifecycle-controller", &["nodelifecycle"], BY_DEFAULT),
-    UpstreamController::new("node-route-controller", &["route"], UpstreamStart::Never),
     UpstreamController::new("persistentvolume-attach-detach-controller", &["attachdetach"], BY_DEFAULT),
     UpstreamController::new("persistentvolume-binder-controller", &["persistentvolume-binder"], BY_DEFAULT),
     UpstreamController::new("persistentvolume-expander-controller", &["persistentvolume-expander"], BY_DEFAULT),
@@ -115,7 +111,6 @@ pub const UPSTREAM: &[UpstreamController] = &[
         UpstreamStart::Named { gates: &["SELinuxChangePolicy"] },
     ),
     UpstreamController::new("service-cidr-controller", &[], gated(&["MultiCIDRServiceAllocator"])),
-    UpstreamController::new("service-lb-controller", &["service"], UpstreamStart::Never),
     UpstreamController::new("serviceaccount-controller", &["serviceaccount"], BY_DEFAULT),
     UpstreamController::new("serviceaccount-token-controller", &["serviceaccount-token"], BY_DEFAULT),
     UpstreamController::new("statefulset-controller", &["statefulset"], BY_DEFAULT),
@@ -131,4 +126,12 @@ pub const UPSTREAM: &[UpstreamController] = &[
     UpstreamController::new("ttl-controller", &["ttl"], BY_DEFAULT),
     UpstreamController::new("validatingadmissionpolicy-status-controller", &[], BY_DEFAULT),
     UpstreamController::new("volumeattributesclass-protection-controller", &[], gated(&["VolumeAttributesClass"])),
+];
+
+/// Controllers of cloud controller managers, with their aliases. Upstream knew their names until Kubernetes 1.36, never
+/// started them, and refuses them now. Distributions still turn them off, so `--controllers` accepts them.
+pub(crate) const OF_CLOUDS: &[AbsentController] = &[
+    ("cloud-node-lifecycle-controller", &["cloud-node-lifecycle"]),
+    ("node-route-controller", &["route"]),
+    ("service-lb-controller", &["service"]),
 ];

@@ -84,15 +84,14 @@ impl Check<'_> {
                  WorkloadWithJob off"
             ));
         }
-        // Locked since 1.35 and 1.34: only an emulated version can turn them off.
-        for gate in [gates::JOB_MANAGED_BY, gates::JOB_POD_REPLACEMENT_POLICY] {
-            if !self.settings.enabled(&gate) {
-                let origin = self.settings.origin("feature-gates").unwrap_or(&Origin::Default);
-                self.reasons.push(format!(
-                    "{origin}: this program honours {gate} in every emulated version: leave the feature gate on",
-                    gate = gate.name
-                ));
-            }
+        // Locked since 1.35: only when 1.34 is emulated can it be turned off.
+        let gate = gates::JOB_MANAGED_BY;
+        if !self.settings.enabled(&gate) {
+            let origin = self.settings.origin("feature-gates").unwrap_or(&Origin::Default);
+            self.reasons.push(format!(
+                "{origin}: this program honours {gate} in every emulated version: leave the feature gate on",
+                gate = gate.name
+            ));
         }
     }
 

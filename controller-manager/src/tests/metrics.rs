@@ -19,11 +19,11 @@ const ABSENT: &[(&str, &[&str])] = &[
             "attachdetach_controller_",
             "clustertrustbundle_publisher_",
             "device_taint_eviction_controller_",
+            "dynamic_resource_allocation_",
             "ephemeral_volume_controller_",
             "node_collector_",
             "node_ipam_controller_",
             "pv_collector_",
-            "resourceclaim_controller_",
             "retroactive_storageclass_",
             "selinux_warning_controller_",
             "storage_count_attachable_volumes_in_use",
@@ -47,14 +47,14 @@ const ABSENT: &[(&str, &[&str])] = &[
     ),
     (
         "there is no port in this test: those of its requests are compared in serving/access/tests.rs",
-        &["apiserver_client_certificate_", "apiserver_delegated_authn_", "authenticat", "authorization_"],
+        &["apiserver_client_certificate_", "apiserver_delegated_", "authenticat", "authorization_"],
     ),
     (
         "there are no jobs, and no pods to collect in this test: see workload_metrics.rs",
         &["job_controller_job", "job_controller_pod_failures_", "job_controller_terminated_pods_", "pod_gc_collector_"],
     ),
     ("the gate MaxUnavailableStatefulSet is off: see workload_metrics.rs", &["statefulset_controller_statefulset_"]),
-    ("informers handle events as they read them, and have no queue", &["informer_"]),
+    ("informers handle events as they read them, and have no queue", &["informer_processing_", "informer_queued_"]),
     ("there is no lease in this test", &["leader_election_"]),
     ("they are in /metrics/slis", &["kubernetes_healthcheck"]),
     (
@@ -63,6 +63,7 @@ const ABSENT: &[(&str, &[&str])] = &[
             "horizontal_pod_autoscaler_controller_desired_",
             "horizontal_pod_autoscaler_controller_metric_",
             "horizontal_pod_autoscaler_controller_reconciliation",
+            "horizontal_pod_autoscaler_controller_stale_",
         ],
     ),
     (

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::fs;
 
 use kcm_config::KUBERNETES_VERSION;
-use kcm_controller_manager::{UPSTREAM, UpstreamController, UpstreamStart};
+use kcm_controller_manager::{UPSTREAM, UpstreamController};
 
 use super::{between, check_file, linked, root, texts};
 
@@ -78,7 +78,7 @@ fn takeovers() -> BTreeSet<String> {
 }
 
 /// The areas by the names that operators look for, and their controllers without `-controller`.
-const AREAS: [(&str, &[&str]); 7] = [
+const AREAS: [(&str, &[&str]); 6] = [
     (
         "Workloads",
         &[
@@ -150,7 +150,6 @@ const AREAS: [(&str, &[&str]); 7] = [
             "volumeattributesclass-protection",
         ],
     ),
-    ("Clouds", &["cloud-node-lifecycle", "node-route", "service-lb"]),
 ];
 
 fn areas() -> String {
@@ -159,9 +158,6 @@ fn areas() -> String {
         let works = |name: &&&str| linked().find(&format!("{name}-controller")).is_some();
         let working: Vec<&str> = names.iter().filter(works).copied().collect();
         let which = match working.as_slice() {
-            [] if names.iter().all(|name| is_of_a_cloud(name)) => {
-                "names that upstream knows and never starts".to_owned()
-            }
             [] => "–".to_owned(),
             working => working.join(", "),
         };
@@ -169,11 +165,6 @@ fn areas() -> String {
             .expect("a string takes everything");
     }
     table
-}
-
-fn is_of_a_cloud(name: &str) -> bool {
-    let of = UPSTREAM.iter().find(|it| it.names().0.strip_suffix("-controller") == Some(name));
-    of.is_some_and(|it| it.start == UpstreamStart::Never)
 }
 
 #[test]
@@ -250,7 +241,7 @@ const COMMANDS: [Command; 10] = [
     ),
     // Without podman: what the build names is there, and what is copied is what the build leaves.
     command(
-        "podman build --file deploy/Containerfile --tag registry.example.com/kcm:0.1.0 .",
+        "podman build --file deploy/Containerfile --tag registry.example.com/kcm:v1.37.2 .",
         "controller-manager/tests/it/deploy.rs",
         "fn the_image_is_one_binary_without_a_shell_that_runs_as_any_user(",
     ),

@@ -192,7 +192,7 @@ fn what_a_star_leaves_out_is_warned_of() {
     for arguments in [&[][..], &["--controllers=*"]] {
         let [warning] = &warnings(arguments)[..] else { panic!("one warning") };
         assert!(warning.contains(" node-lifecycle-controller, "), "{warning}");
-        for absent in [" deployment-controller", " token-cleaner-controller", " service-lb-controller"] {
+        for absent in [" deployment-controller", " token-cleaner-controller"] {
             assert!(!warning.contains(absent), "{absent} in {warning}");
         }
     }
@@ -244,8 +244,8 @@ fn given_settings_without_effect_are_warned_of() {
 fn the_version_is_that_of_kubernetes_and_our_own() {
     let ended = manager(&["--version"]);
     assert_eq!(ended.code, Some(0));
-    assert_eq!(ended.stdout.lines().next(), Some("Kubernetes v1.36.3"));
-    assert!(manager(&["--version=raw"]).stdout.starts_with("{\"kubernetes\":\"v1.36.3\","));
+    assert_eq!(ended.stdout.lines().next(), Some("Kubernetes v1.37.2"));
+    assert!(manager(&["--version=raw"]).stdout.starts_with("{\"kubernetes\":\"v1.37.2\","));
 }
 
 #[test]

@@ -46,8 +46,7 @@ fn the_printed_defaults_load_again_as_the_defaults() {
 }
 
 /// Differences between the printed defaults and upstream's `/configz`, with the reason.
-const DIFFERENCES: [(&str, &str); 4] = [
-    ("/DisruptionController/ConcurrentDisruptionSyncs", "a key of ours; upstream has one worker"),
+const DIFFERENCES: [(&str, &str); 3] = [
     ("/Generic/LeaderMigration/controllerLeaders", "an empty list, and null there"),
     ("/Logging/verbosity", "a key of ours, so that a reload can change it"),
     ("/Logging/vmodule", "a key of ours, so that a reload can change it"),

@@ -18,7 +18,6 @@ struct Upstream<'a> {
     aliases: Vec<&'a str>,
     on_by_default: bool,
     gates: Vec<&'a str>,
-    is_of_cloud: bool,
     group: StartGroup,
     service_account: &'a str,
 }
@@ -34,7 +33,6 @@ fn table() -> Vec<Upstream<'static>> {
             aliases: list(aliases),
             on_by_default: default == "on",
             gates: list(gates),
-            is_of_cloud: special.starts_with("cloud"),
             group: if special == "first" { StartGroup::First } else { StartGroup::Rest },
             service_account,
         }
@@ -45,16 +43,15 @@ fn table() -> Vec<Upstream<'static>> {
 #[test]
 fn every_controller_of_upstream_is_known_with_its_aliases() {
     let table = table();
-    assert_eq!(table.len(), 52);
+    assert_eq!(table.len(), 49);
     let known: Vec<_> = UPSTREAM.iter().map(|known| (known.name, known.aliases.to_vec())).collect();
     assert_eq!(known, table.iter().map(|row| (row.name, row.aliases.clone())).collect::<Vec<_>>());
     for (known, row) in UPSTREAM.iter().zip(table) {
         let expected = match known.start {
-            UpstreamStart::ByDefault { gates } => (true, false, gates),
-            UpstreamStart::Named { gates } => (false, false, gates),
-            UpstreamStart::Never => (true, true, &[][..]),
+            UpstreamStart::ByDefault { gates } => (true, gates),
+            UpstreamStart::Named { gates } => (false, gates),
         };
-        assert_eq!((row.on_by_default, row.is_of_cloud, &row.gates[..]), expected, "{}", row.name);
+        assert_eq!((row.on_by_default, &row.gates[..]), expected, "{}", row.name);
     }
 }
 

@@ -131,10 +131,15 @@ const CASES: &[Case] = &[
         ],
     ),
     (
-        &["--emulated-version=1.33", "--feature-gates=JobManagedBy=false,JobPodReplacementPolicy=false"],
+        &["--emulated-version=1.34", "--feature-gates=JobManagedBy=false"],
+        &["--feature-gates: this program honours JobManagedBy in every emulated version: leave the feature gate on"],
+    ),
+    (
+        &["--emulated-version=1.33", "--feature-gates=JobPodReplacementPolicy=false", "--concurrent-service-syncs=2"],
         &[
-            "--feature-gates: this program honours JobManagedBy in every emulated version: leave the feature gate on",
-            "--feature-gates: this program honours JobPodReplacementPolicy in every emulated version: leave the feature gate on",
+            "--emulated-version is \"1.33\": the value must be between 1.34 and 1.37",
+            "--concurrent-service-syncs: Kubernetes has removed this flag: it had no effect any more; leave it out",
+            "--feature-gates: feature gate JobPodReplacementPolicy was removed in Kubernetes 1.37; it has been locked to true since 1.34: leave it out",
         ],
     ),
     (&["--allocate-node-cidrs=true"], &["--cluster-cidr: \"\" must be ranges of addresses, such as 10.244.0.0/16"]),
@@ -181,19 +186,19 @@ const CASES: &[Case] = &[
     (
         &["--feature-gates=kube:PodDeletionCost=true,HPAScaleToZero=true", "--emulated-version=1.20"],
         &[
-            "--emulated-version is \"1.20\": the value must be between 1.33 and 1.36",
+            "--emulated-version is \"1.20\": the value must be between 1.34 and 1.37",
             "--feature-gates: feature gates are given with the prefix kube: and without it; give all of them in one way",
         ],
     ),
     (
-        &["--feature-gates=ClusterTrustBundleProjection=true"],
+        &["--feature-gates=ClusterTrustBundle=false"],
         &[
             "--feature-gates: feature gate ClusterTrustBundleProjection is on, and requires others that are off: ClusterTrustBundle",
         ],
     ),
     (
-        &["--emulated-version=1.34", "--min-compatibility-version=1.35", "--feature-gates=AtomicFIFO=true"],
-        &["--min-compatibility-version is \"1.35\": the value must be between 1.33 and 1.34"],
+        &["--emulated-version=1.35", "--min-compatibility-version=1.36", "--feature-gates=AtomicFIFO=true"],
+        &["--min-compatibility-version is \"1.36\": the value must be between 1.34 and 1.35"],
     ),
     (
         &["--logging-format=xml", "--log-flush-frequency=0s"],

@@ -108,7 +108,7 @@ mod tests {
             *counted.lock() += 1;
             std::future::ready(Ok::<_, std::convert::Infallible>(Response::new(Body::from(b"{}".to_vec()))))
         });
-        let user_agent = UserAgent::new("kube-controller-manager", "v1.36.3", "");
+        let user_agent = UserAgent::new("kube-controller-manager", "v1.37.2", "");
         let clients = ClientBuilder::new(kube::Client::new(server, "default"), user_agent, Limits::UNLIMITED);
         let clock = Arc::new(SimulatedClock::starting_at(jiff::Timestamp::UNIX_EPOCH));
         let (recorders, sender) = Recorders::new(clock, PanicLog::new(Metrics::new()), Metrics::new(), 1);

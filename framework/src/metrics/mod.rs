@@ -161,13 +161,14 @@ impl Metrics {
         registered
     }
 
-    /// Shows the feature gates of `settings` from now on.
+    /// Shows the feature gates of `settings` and the versions that decide them from now on.
     pub(crate) fn show_gates(&self, settings: &Effective) {
         /// Registers them once.
         #[derive(Clone)]
         struct OfGates;
         self.register(|registry| {
             gates::register(settings, registry);
+            version::register_versions(settings.gates().versions(), registry);
             OfGates
         });
     }

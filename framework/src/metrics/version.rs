@@ -3,7 +3,7 @@
 //! # Upstream
 //! `k8s.io/component-base/metrics/version.go` and `k8s.io/component-base/compatibility`.
 
-use kcm_config::KUBERNETES_VERSION;
+use kcm_config::{KUBERNETES_VERSION, Versions};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
 use prometheus_client::metrics::MetricType;
@@ -14,12 +14,17 @@ use prometheus_client::registry::Registry;
 #[derive(Debug)]
 struct BuildInfo;
 
-/// The version that is emulated, and the oldest version that a cluster may be rolled back to.
-const EMULATED: &str = "1.36";
-const MIN_COMPATIBLE: &str = "1.35";
+/// The versions that the settings choose.
+#[derive(Debug)]
+struct VersionInfo(Versions);
 
 pub(super) fn register(registry: &mut Registry) {
     registry.register_collector(Box::new(BuildInfo));
+}
+
+/// Registers the metric of the emulated version, and of the oldest version with which the program stays compatible.
+pub(super) fn register_versions(versions: Versions, registry: &mut Registry) {
+    registry.register_collector(Box::new(VersionInfo(versions)));
 }
 
 impl Collector for BuildInfo {
@@ -40,15 +45,21 @@ impl Collector for BuildInfo {
             ("minor", parts.next().unwrap_or_default()),
             ("platform", &platform),
         ];
-        ConstGauge::new(1_i64).encode(metric.encode_family(&labels)?)?;
+        ConstGauge::new(1_i64).encode(metric.encode_family(&labels)?)
+    }
+}
+
+impl Collector for VersionInfo {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let help =
             "[ALPHA] 1, with the version of Kubernetes as which this program behaves, and the versions it agrees with";
         let mut metric = encoder.encode_descriptor("version_info", help, None, MetricType::Gauge)?;
+        let [emulated, compatible] = [self.0.emulated(), self.0.compatible()].map(|minor| format!("1.{minor}"));
         let labels = [
             ("binary", KUBERNETES_VERSION),
             ("component", "kube"),
-            ("emulation", EMULATED),
-            ("min_compat", MIN_COMPATIBLE),
+            ("emulation", &emulated),
+            ("min_compat", &compatible),
         ];
         ConstGauge::new(1_i64).encode(metric.encode_family(&labels)?)
     }
