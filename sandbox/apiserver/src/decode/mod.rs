@@ -30,7 +30,7 @@ use serde_json::{Map, Value};
 pub(crate) use expected::Expected;
 use json::Document;
 
-use crate::media_type::{JSON, JSON_PATCH, PROTOBUF, STRATEGIC_MERGE_PATCH, YAML};
+use crate::media_type::{JSON, JSON_PATCH, MERGE_PATCH, PROTOBUF, STRATEGIC_MERGE_PATCH, YAML};
 use crate::request::{Query, Verb};
 use crate::status::{FieldError, Status};
 
@@ -207,7 +207,7 @@ impl Decoder<'_> {
     pub(crate) fn applied(&mut self, body: &[u8]) -> Result<Value, Status> {
         let refuse = |why: &str| Status::bad_request(format!("error decoding YAML: {why}"));
         let converting = "error converting YAML to JSON: ";
-        let document = yaml::parse(body).map_err(|why| refuse(&format!("{converting}{why}")))?;
+        let document = yaml::parse(body).map_err(|why| Status::bad_request(format!("error encoding patch: {why}")))?;
         let applied = match document.value {
             Value::Null => Value::Object(Map::new()),
             map @ Value::Object(_) => map,
@@ -295,7 +295,9 @@ fn read_patch(media_type: &str, body: &[u8]) -> Result<Document, Status> {
     let is_strategic = media_type == STRATEGIC_MERGE_PATCH;
     let refuse =
         |why: String| Status::bad_request(if is_strategic { why } else { format!("error decoding patch: {why}") });
-    let mut patch = json::parse(body).map_err(refuse)?;
+    let is_broken_merge = media_type == MERGE_PATCH && !body.is_empty();
+    let malformed = |why: String| if is_broken_merge { Status::bad_request("invalid JSON patch") } else { refuse(why) };
+    let mut patch = json::parse(body).map_err(malformed)?;
     if media_type == JSON_PATCH {
         patch.repeated.extend(expected::operations(&patch.value).map_err(refuse)?);
         patch.repeated.iter_mut().for_each(|message| message.insert_str(0, "json patch "));

@@ -9,7 +9,7 @@ use crate::json::{self, at};
 use crate::kinds::Kind;
 
 /// Built-in resources that increment `metadata.generation`.
-const COUNTED: [(&str, &str); 28] = [
+const COUNTED: [(&str, &str); 29] = [
     ("", "pods"),
     ("", "podtemplates"),
     ("", "replicationcontrollers"),
@@ -24,6 +24,7 @@ const COUNTED: [(&str, &str); 28] = [
     ("apps", "deployments"),
     ("apps", "replicasets"),
     ("apps", "statefulsets"),
+    ("autoscaling", "horizontalpodautoscalers"),
     ("batch", "cronjobs"),
     ("batch", "jobs"),
     ("discovery.k8s.io", "endpointslices"),
@@ -138,7 +139,7 @@ mod tests {
             ("storage.k8s.io", "v1", "csidrivers", json!({ "spec": { "a": 1 } }), Some(1)),
             ("storage.k8s.io", "v1", "csidrivers", json!({ "metadata": { "labels": { "a": "b" } } }), None),
             ("", "v1", "configmaps", json!({ "data": { "a": "b" } }), None),
-            ("autoscaling", "v2", "horizontalpodautoscalers", json!({ "spec": { "maxReplicas": 2 } }), None),
+            ("autoscaling", "v2", "horizontalpodautoscalers", json!({ "spec": { "maxReplicas": 2 } }), Some(2)),
         ] {
             let kind = kinds.find(group, version, plural).expect("the kind is built in");
             let mut old = json!({ "metadata": { "name": "a" } });

@@ -80,7 +80,7 @@ fn check_access(kind: &str, namespace: Option<&str>, review: &Value, spec: &Valu
         }
         (None, None) => {
             let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-            errors.push(FieldError::invalid("spec.resourceAttributes", Value::Null, detail));
+            errors.push(FieldError::invalid("spec", Value::Null, detail));
         }
         (Some(_), None) | (None, Some(_)) => {}
     }

@@ -78,16 +78,19 @@ const SHOWN_OF_OWNERS: usize = 16 * 1024;
 fn owners(owners: &FieldPath<'_, '_>, errors: &mut Errors) {
     let mut controller: Option<String> = None;
     let (mut controllers, mut all) = (0, None);
-    for owner in owners.list() {
-        let here = owners.index(0, owner);
+    for (place, owner) in owners.list().iter().enumerate() {
+        let here = owners.index(place, owner);
         let version = here.get("apiVersion");
-        let (group, _) = version.text().split_once('/').unwrap_or_default();
-        if version.is_empty() || version.text().matches('/').count() > 1 {
-            errors.push(owners.named("apiVersion").refused(version.text(), "version must not be empty"));
+        let (group, short) = version.text().split_once('/').unwrap_or(("", version.text()));
+        if version.is_empty() {
+            errors.push(version.required("must not be empty"));
+        } else if short.is_empty() || short.contains('/') {
+            errors.push(version.refused(version.text(), "must be <group>/<version> or <version>"));
         }
         for field in ["kind", "name", "uid"] {
-            if here.get(field).is_empty() {
-                errors.push(owners.named(field).refused("", "must not be empty"));
+            let field = here.get(field);
+            if field.is_empty() {
+                errors.push(field.required("must not be empty"));
             }
         }
         let (kind, name) = (here.get("kind").text(), here.get("name").text());

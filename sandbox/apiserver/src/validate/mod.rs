@@ -104,8 +104,6 @@ pub(crate) fn event_change(old: &Value, new: &Value) -> Vec<FieldError> {
 pub(crate) fn change(kind: &Kind, subresource: Option<&str>, old: &Value, new: &Value) -> Vec<FieldError> {
     let mut errors = Errors::new();
     metadata::change(old, new, &mut errors);
-    // Upstream checks metadata for all kinds, then each kind does so again.
-    errors.extend_from_within(..);
     let root = FieldPath::root(new);
     match (&*kind.resource.group, &*kind.resource.plural, subresource) {
         ("", "pods", None) => pod_change::check(old, new, &mut errors),

@@ -42,21 +42,25 @@ pub(super) fn autoscaler(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     let metrics = spec.get("metrics");
     let (min, max) = (spec.get("minReplicas"), spec.get("maxReplicas"));
     let least = min.number().unwrap_or(1);
-    if least < 1 {
-        errors.push(min.invalid("must be greater than or equal to 1"));
+    if least < 0 {
+        errors.push(min.invalid("must be greater than or equal to 0"));
     }
     let most = max.number().unwrap_or(0);
-    if most < 1 {
-        errors.push(max.required("must be set and greater than 0"));
+    if most < 0 {
+        errors.push(max.invalid("must be greater than or equal to 1"));
     }
     if most < least {
         errors.push(max.refused(most, "must be greater than or equal to `minReplicas`"));
+    }
+    if most == 0 {
+        errors.push(max.required(""));
     }
     target(&spec.get("scaleTargetRef"), errors);
     for metric in metrics.items() {
         check_metric(&metric, errors);
     }
-    if least == 0 {
+    let scales_from_zero = |metric: FieldPath<'_, '_>| ["Object", "External"].contains(&metric.get("type").text());
+    if least == 0 && !metrics.items().any(scales_from_zero) {
         errors.push(
             metrics
                 .forbidden("must specify at least one Object or External metric to support scaling to zero replicas"),

@@ -253,16 +253,8 @@ pub(super) fn change(kind: &Kind, subresource: Option<&str>, old: &Value, new: &
     match (&*kind.resource.plural, subresource) {
         (plural, Some("status")) => status(plural, old, new, errors),
         ("statefulsets", None) => {
-            let fixed = |set: &Value| {
-                let mut spec = set.get("spec").cloned().unwrap_or_default();
-                for field in STATEFUL_MUTABLE {
-                    crate::json::set(&mut spec, &[field], None);
-                }
-                spec
-            };
-            if fixed(old) != fixed(new) {
-                let root = FieldPath::root(new);
-                errors.push(root.get("spec").forbidden("updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"));
+            for field in ["selector", "volumeClaimTemplates", "serviceName", "podManagementPolicy"] {
+                super::field_path::immutable(old, new, &format!("spec.{field}"), errors);
             }
         }
         ("replicasets" | "deployments" | "daemonsets", None) => {
@@ -271,16 +263,6 @@ pub(super) fn change(kind: &Kind, subresource: Option<&str>, old: &Value, new: &
         _ => {}
     }
 }
-
-const STATEFUL_MUTABLE: [&str; 7] = [
-    "replicas",
-    "ordinals",
-    "template",
-    "updateStrategy",
-    "revisionHistoryLimit",
-    "persistentVolumeClaimRetentionPolicy",
-    "minReadySeconds",
-];
 
 /// Checks the numbers of a status: none is negative, some do not exceed the number of replicas, and no more replicas are
 /// available than ready.
