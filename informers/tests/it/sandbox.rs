@@ -30,7 +30,9 @@ fn mirror<V: View>(informer: &Informer<V>) -> Arc<Mutex<Versions>> {
                 let before = notified.insert(change.key().clone(), version);
                 assert_eq!(before, Some(old.meta().resource_version.to_string()), "old is what was notified before");
             }
-            Change::Deleted { .. } => assert!(notified.remove(change.key()).is_some(), "removed what was not there"),
+            Change::Undecodable { .. } | Change::Deleted { .. } => {
+                assert!(notified.remove(change.key()).is_some(), "removed what was not there")
+            }
         }
     });
     mirror

@@ -9,7 +9,7 @@ use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use kcm_framework::api::views::{DeviceClass, PersistentVolumeClaim, Pod, ResourceClaim, Service};
-use kcm_framework::api::{InternedStr, KnownView, Resource, ResourceList};
+use kcm_framework::api::{InternedStr, KnownView, ObjectKey, Resource, ResourceList};
 use kcm_framework::discovery::{Discovery, ServedResource};
 use kcm_framework::informers::{
     Cache, Change, Factory, HandlerOptions, HandlerRegistration, Informer, ListOptions, MetadataInformer, Phase,
@@ -306,6 +306,8 @@ impl Kinds {
             let frees = match change {
                 Change::Added(_) => false,
                 Change::Updated { old, new } => replenishes(old, new),
+                // It still counts.
+                Change::Undecodable { .. } => false,
                 Change::Deleted { .. } => true,
             };
             if frees {
@@ -319,13 +321,24 @@ impl Kinds {
     fn count(&self, informer: MetadataInformer, evaluator: &Evaluator) -> Counted {
         let counts = Counts::default();
         let (quotas, evaluator, counted) = (Arc::clone(&self.quotas), evaluator.clone(), counts.clone());
+        // Objects that cannot be decoded any more are counted from their cache.
+        let mut undecodable: BTreeSet<ObjectKey> = BTreeSet::new();
         let handler = informer.add_event_handler(options(), move |change, _| {
             let namespace = change.key().namespace().unwrap_or_default();
             match change {
-                Change::Added(_) => counted.add(namespace),
+                Change::Added(_) => {
+                    undecodable.remove(change.key());
+                    counted.add(namespace);
+                }
                 Change::Updated { .. } => {}
-                Change::Deleted { .. } => {
+                Change::Undecodable { .. } => {
+                    undecodable.insert(change.key().clone());
                     counted.remove(namespace);
+                }
+                Change::Deleted { .. } => {
+                    if !undecodable.remove(change.key()) {
+                        counted.remove(namespace);
+                    }
                     quotas.replenish(&evaluator, namespace);
                 }
             }

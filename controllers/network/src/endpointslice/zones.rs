@@ -43,6 +43,8 @@ impl ZoneCpus {
     pub(super) fn follow(&mut self, change: &Change<Node>) -> bool {
         match change {
             Change::Added(node) | Change::Updated { new: node, .. } => self.set(change.key(), part_of(node)),
+            // The node still exists, with the CPUs that it had.
+            Change::Undecodable { .. } => false,
             Change::Deleted { .. } => self.set(change.key(), Part::Nothing),
         }
     }

@@ -44,7 +44,11 @@ impl SelectingServices {
         let can_be = |pod: &Pod| can_be_endpoint(pod, addresses.of(pod));
         let of = |pod: &Pod| self.of(pod.metadata.key.namespace().unwrap_or_default(), &pod.metadata.labels);
         match change {
-            Change::Added(pod) | Change::Deleted { last: pod, .. } if can_be(pod) => of(pod),
+            Change::Added(pod) | Change::Undecodable { last: pod } | Change::Deleted { last: pod, .. }
+                if can_be(pod) =>
+            {
+                of(pod)
+            }
             Change::Updated { old, new } if !Arc::ptr_eq(old, new) && (can_be(old) || can_be(new)) => {
                 let endpoint_changed = endpoint_changed(old, new, addresses);
                 if old.metadata.labels == new.metadata.labels {
@@ -53,7 +57,9 @@ impl SelectingServices {
                 let (before, after) = (of(old), of(new));
                 if endpoint_changed { &before | &after } else { &before ^ &after }
             }
-            Change::Added(_) | Change::Updated { .. } | Change::Deleted { .. } => BTreeSet::new(),
+            Change::Added(_) | Change::Updated { .. } | Change::Undecodable { .. } | Change::Deleted { .. } => {
+                BTreeSet::new()
+            }
         }
     }
 }
