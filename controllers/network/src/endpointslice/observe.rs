@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use kcm_framework::api::views::{Node, Pod, PodAddresses, Service};
 use kcm_framework::api::{ObjectKey, PartReader};
-use kcm_framework::informers::Informer;
+use kcm_framework::informers::{Informer, Lookup, UndecodableObject};
 
 use super::MANAGED_BY;
+use super::zones::zone_of;
 use crate::shared::pods::{SelectedPods, can_be_endpoint};
 use crate::shared::slices::{ExistingSlice, InvalidSlice, SlicesOfServices};
 
@@ -21,8 +22,8 @@ pub(super) struct Caches {
 #[derive(Debug, Clone)]
 pub(super) struct Candidate {
     pub(super) pod: Arc<Pod>,
-    /// Its node; absent if there is no node of that name.
-    pub(super) node: Option<Arc<Node>>,
+    /// Its node.
+    pub(super) node: Lookup<Node>,
 }
 
 #[derive(Debug)]
@@ -35,6 +36,27 @@ pub(super) struct Observed {
     pub(super) slices: Vec<ExistingSlice>,
 }
 
+impl Observed {
+    /// Returns the nodes of the candidates that cannot be decoded.
+    pub(super) fn undecodable_nodes(&self) -> impl Iterator<Item = &Arc<UndecodableObject>> {
+        self.candidates.iter().filter_map(|candidate| match &candidate.node {
+            Lookup::Undecodable(node) => Some(node),
+            Lookup::Found(_) | Lookup::Absent => None,
+        })
+    }
+}
+
+impl Candidate {
+    /// Returns the zone of its node, which metadata tell.
+    pub(super) fn zone(&self) -> Option<&str> {
+        match &self.node {
+            Lookup::Found(node) => zone_of(&node.metadata),
+            Lookup::Undecodable(node) => zone_of(node.meta.as_ref()?),
+            Lookup::Absent => None,
+        }
+    }
+}
+
 impl Caches {
     pub(super) fn observe(&self, service: &Service) -> Result<Observed, InvalidSlice> {
         let pods = self.pods.of(service);
@@ -45,7 +67,8 @@ impl Caches {
         Ok(Observed { candidates: candidates.collect(), slices: slices.collect::<Result<_, _>>()?, pods })
     }
 
-    fn node(&self, pod: &Pod) -> Option<Arc<Node>> {
-        self.nodes.get(&ObjectKey::cluster_scoped(&**pod.node_name.as_ref()?))
+    fn node(&self, pod: &Pod) -> Lookup<Node> {
+        let name = pod.node_name.as_deref();
+        name.map_or(Lookup::Absent, |name| self.nodes.lookup(&ObjectKey::cluster_scoped(name)))
     }
 }

@@ -2,6 +2,7 @@
 
 use kcm_framework::api::View as _;
 use kcm_framework::api::views::Service;
+use kcm_framework::informers::Lookup;
 use serde_json::{Value, json};
 
 use super::super::hints::distribution::TrafficDistribution;
@@ -205,7 +206,7 @@ fn slices_of_a_family_that_the_service_does_not_have_are_deleted() {
 
 #[test]
 fn a_pod_whose_node_does_not_exist_is_left_out_unless_all_addresses_are_published() {
-    let lost = || vec![Candidate { node: None, ..candidate("a", &json!({})) }, candidate("b", &json!({}))];
+    let lost = || vec![Candidate { node: Lookup::Absent, ..candidate("a", &json!({})) }, candidate("b", &json!({}))];
     let plan = run(&json!({}), lost(), vec![]);
     assert_eq!(plan.without_node, [("a".to_owned(), "node-a".to_owned())]);
     assert_eq!(pods(&one(plan).slices.create[0].endpoints), ["b"]);
@@ -344,7 +345,7 @@ fn a_slice_is_written_where_labels_of_the_service_differ() {
 
 #[test]
 fn an_endpoint_leaves_with_its_node() {
-    let lost = |name: &str| Candidate { node: None, ..candidate(name, &json!({})) };
+    let lost = |name: &str| Candidate { node: Lookup::Absent, ..candidate(name, &json!({})) };
     let existing = || vec![slice("web-0", &[endpoint("a"), endpoint("b")], &json!({}))];
     let family = one(run(&json!({}), vec![candidate("a", &json!({})), lost("b")], existing()));
     assert_eq!((pods(&family.slices.update[0].endpoints), family.removed), (vec!["a"], 1));
