@@ -12,8 +12,8 @@ use kcm_framework::api::views::{DeviceClass, PersistentVolumeClaim, Pod, Resourc
 use kcm_framework::api::{InternedStr, KnownView, ObjectKey, Resource, ResourceList};
 use kcm_framework::discovery::{Discovery, ServedResource};
 use kcm_framework::informers::{
-    Cache, Change, Factory, HandlerOptions, HandlerRegistration, Informer, ListOptions, MetadataInformer, Phase,
-    Registrations,
+    Cache, Change, Factory, HandlerOptions, HandlerRegistration, HookRegistration, Informer, ListOptions,
+    MetadataInformer, Phase, Registrations,
 };
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -86,6 +86,7 @@ struct Kind {
     since: Instant,
     /// Ends the use of the informer when it is dropped.
     _registrations: Registrations,
+    _undecodable: HookRegistration,
 }
 
 impl Kind {
@@ -290,7 +291,20 @@ impl Kinds {
                 (Objects::Counted(self.count(informer, evaluator)), cache)
             }
         };
-        Kind { resource, objects, cache, since: Instant::now(), _registrations: registrations }
+        let undecodable = self.replenish_when_decodable(&*cache, evaluator);
+        let since = Instant::now();
+        Kind { resource, objects, cache, since, _registrations: registrations, _undecodable: undecodable }
+    }
+
+    /// Replenishes quotas when an object that cannot be decoded changes: its deletion is no event if it was never in the
+    /// cache.
+    fn replenish_when_decodable(&self, cache: &dyn Cache, evaluator: &Evaluator) -> HookRegistration {
+        let (quotas, evaluator) = (Arc::clone(&self.quotas), evaluator.clone());
+        cache.on_progress(Box::new(move |progress| {
+            for object in progress.undecodable_changed {
+                quotas.replenish(&evaluator, object.namespace().unwrap_or_default());
+            }
+        }))
     }
 
     /// Starts the informer of a view; deletions replenish quotas, and so do updates for which `replenishes` holds.
