@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use kcm_framework::api::views::{Node, Pod, PodAddresses, Service};
+use kcm_framework::api::views::{EndpointSlice, Node, Pod, PodAddresses, Service};
 use kcm_framework::api::{ObjectKey, PartReader};
 use kcm_framework::informers::{Informer, Lookup, UndecodableObject};
 
 use super::MANAGED_BY;
 use super::zones::zone_of;
 use crate::shared::pods::{SelectedPods, can_be_endpoint};
-use crate::shared::slices::{ExistingSlice, InvalidSlice, SlicesOfServices};
+use crate::shared::slices::{ExistingSlice, SlicesOfServices};
 
 pub(super) struct Caches {
     pub(super) pods: SelectedPods,
@@ -34,6 +34,8 @@ pub(super) struct Observed {
     pub(super) candidates: Vec<Candidate>,
     /// The slices that the controller manages for a service of this name, sorted by name, without terminating slices.
     pub(super) slices: Vec<ExistingSlice>,
+    /// The slices whose endpoints or ports cannot be read.
+    pub(super) invalid: Vec<Arc<EndpointSlice>>,
 }
 
 impl Observed {
@@ -58,13 +60,12 @@ impl Candidate {
 }
 
 impl Caches {
-    pub(super) fn observe(&self, service: &Service) -> Result<Observed, InvalidSlice> {
+    pub(super) fn observe(&self, service: &Service) -> Observed {
         let pods = self.pods.of(service);
         let can_be = |pod: &&Arc<Pod>| can_be_endpoint(pod, self.addresses.of(pod));
         let candidates = pods.iter().filter(can_be).map(|pod| Candidate { pod: Arc::clone(pod), node: self.node(pod) });
-        let slices = self.slices.of(&service.metadata.key, MANAGED_BY);
-        let slices = slices.into_iter().filter(|slice| !slice.metadata.is_terminating()).map(ExistingSlice::read);
-        Ok(Observed { candidates: candidates.collect(), slices: slices.collect::<Result<_, _>>()?, pods })
+        let (slices, invalid) = ExistingSlice::read_all(self.slices.of(&service.metadata.key, MANAGED_BY));
+        Observed { candidates: candidates.collect(), slices, invalid, pods }
     }
 
     fn node(&self, pod: &Pod) -> Lookup<Node> {

@@ -37,7 +37,7 @@ pub(super) struct Settings<'a> {
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) families: Vec<FamilyPlan>,
-    /// Slices of families that the service does not have.
+    /// Slices of families that the service does not have, and slices that cannot be read.
     pub(super) foreign: Vec<Arc<EndpointSlice>>,
     /// The pods that are left out because their nodes do not exist: name of the pod, name of the node.
     pub(super) without_node: Vec<(String, String)>,
@@ -86,7 +86,7 @@ pub(super) fn plan(service: &Service, observed: Observed, settings: Settings<'_>
     let families = families_of(service);
     let mut plan = Plan {
         families: Vec::with_capacity(families.len()),
-        foreign: Vec::new(),
+        foreign: observed.invalid,
         without_node: Vec::new(),
         by_topology,
         distribution: distribution.filter(|_| !by_topology),

@@ -91,10 +91,13 @@ impl Reconciler {
             session.explain(|| format!("leaves its slices as they are, as pod {} cannot be decoded", pod.key.name()));
             return Ok(());
         }
-        let observed = self.caches.observe(service)?;
+        let observed = self.caches.observe(service);
         for node in observed.undecodable_nodes() {
             session.requeue_when_decodable(&self.caches.nodes.cache(), node);
             session.explain(|| format!("keeps the endpoints on node {}, which cannot be decoded", node.key.name()));
+        }
+        for slice in &observed.invalid {
+            session.explain(|| format!("replaces slice {}, which cannot be read", slice.metadata.key.name()));
         }
         let key = &service.metadata.key;
         self.state.batching.begins(key, observed.candidates.len());

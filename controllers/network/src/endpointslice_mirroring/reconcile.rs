@@ -63,10 +63,12 @@ impl Reconciler {
         if !is_mirrored(endpoints) || !has_service_without_selector {
             return self.clean_up(key, session).await;
         }
-        let slices = self.slices.of(key, MANAGED_BY).into_iter();
-        let slices = slices.filter(|slice| !slice.metadata.is_terminating()).map(ExistingSlice::read);
-        let slices = slices.collect::<Result<_, _>>()?;
-        let plan = plan(endpoints, subsets_in(&endpoints.document)?, slices, self.max_endpoints);
+        let (slices, invalid) = ExistingSlice::read_all(self.slices.of(key, MANAGED_BY));
+        let mut plan = plan(endpoints, subsets_in(&endpoints.document)?, slices, self.max_endpoints);
+        for slice in invalid {
+            session.explain(|| format!("replaces slice {}, which cannot be read", slice.metadata.key.name()));
+            plan.delete.push(slice);
+        }
         session.explain(|| {
             let (create, update, delete) = (plan.create.len(), plan.update.len(), plan.delete.len());
             format!("creates {create}, updates {update} and deletes {delete} slices")

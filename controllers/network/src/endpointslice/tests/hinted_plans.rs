@@ -21,7 +21,7 @@ fn run(service: &Service, slices: Vec<ExistingSlice>, hints: &mut ServiceHints) 
     let settings = Settings { max_endpoints: 100, shares: Some(&shares), addresses: addresses() };
     let candidates = ["a", "b"]
         .map(|name| Candidate { node: Lookup::Found(node("node-a", name, &json!({}))), ..candidate(name, &json!({})) });
-    let observed = Observed { pods: Vec::new(), candidates: candidates.into(), slices };
+    let observed = Observed { pods: Vec::new(), candidates: candidates.into(), slices, invalid: Vec::new() };
     plan(service, observed, settings, hints)
 }
 

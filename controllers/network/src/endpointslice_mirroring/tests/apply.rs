@@ -338,3 +338,20 @@ async fn slices_stay_while_the_service_cannot_be_decoded() {
     cluster.sandbox().delete(&SERVICES, &key("web")).unwrap();
     has(&cluster, &[]).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_slice_whose_endpoints_cannot_be_read_is_replaced() {
+    let cluster = start(environment()).await;
+    create_service(cluster.sandbox());
+    create_endpoints(cluster.sandbox(), &["10.0.0.1"]);
+    has(&cluster, &["10.0.0.1"]).await;
+    let name = slices(cluster.sandbox())[0]["metadata"]["name"].as_str().unwrap().to_owned();
+    let broken = json!({ "endpoints": "none", "metadata": { "generation": 9 } });
+    DirectClient::new(cluster.sandbox()).merge(&SLICES, &key(&name), None, &broken).unwrap();
+    set_addresses(cluster.sandbox(), &["10.0.0.1", "10.0.0.2"]);
+    let is_replaced = |sandbox: &Sandbox| {
+        slices(sandbox).iter().all(|slice| slice["metadata"]["name"] != *name)
+            && mirrored(sandbox) == ["10.0.0.1", "10.0.0.2"]
+    };
+    cluster.eventually("the slice is replaced", is_replaced).await;
+}

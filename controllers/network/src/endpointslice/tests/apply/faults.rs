@@ -311,3 +311,19 @@ async fn endpoints_on_a_node_that_cannot_be_decoded_stay_until_it_is_deleted() {
     cluster.sandbox().delete_now(&NODES, &node).unwrap();
     has_ready(&cluster, [3, 4, 6]).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_slice_whose_endpoints_cannot_be_read_is_replaced() {
+    let cluster = start(environment()).await;
+    create_service(cluster.sandbox(), &json!({}));
+    create_pod(cluster.sandbox(), 1, "a");
+    has_ready(&cluster, [1]).await;
+    let name = slices(cluster.sandbox())[0]["metadata"]["name"].as_str().unwrap().to_owned();
+    let broken = json!({ "endpoints": "none", "metadata": { "generation": 9 } });
+    DirectClient::new(cluster.sandbox()).merge(&SLICES, &key(&name), None, &broken).unwrap();
+    create_pod(cluster.sandbox(), 2, "a");
+    let is_replaced = |sandbox: &Sandbox| {
+        slices(sandbox).iter().all(|slice| slice["metadata"]["name"] != *name) && ready(sandbox) == [1, 2]
+    };
+    cluster.eventually("the slice is replaced", is_replaced).await;
+}
