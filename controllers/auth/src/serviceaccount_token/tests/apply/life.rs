@@ -195,6 +195,9 @@ async fn a_secret_waits_while_its_account_cannot_be_decoded_and_is_deleted_with_
     let cluster = start(broken).await;
     cluster.advance(60 * SECOND).await;
     assert!(cluster.sandbox().get(&SECRETS, &key("token")).is_some() && writes(&cluster).is_empty());
+    let mut requests = cluster.requests_of("tokens-controller");
+    requests.retain(|request| request.path.ends_with("/robot"));
+    assert!(requests.is_empty(), "nothing is tried: {requests:?}");
     cluster.sandbox().delete(&ACCOUNTS, &key("robot")).unwrap();
     is_gone(&cluster, "token").await;
 }
