@@ -35,7 +35,9 @@ impl<K: Ord + Clone> Awaiting<K> {
     /// Takes the keys that wait for the object.
     pub(super) fn take(&mut self, object: &Blocker) -> BTreeSet<K> {
         let keys = self.keys.get(object).cloned().unwrap_or_default();
-        keys.iter().for_each(|key| self.forget(key));
+        for key in &keys {
+            self.forget(key);
+        }
         keys
     }
 

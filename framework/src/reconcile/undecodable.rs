@@ -114,13 +114,15 @@ impl<K: QueueKey> UndecodableGuard<K> {
     }
 
     /// Enqueues `key` when one of `objects` changes.
-    pub(super) fn await_changes(&self, key: &K, objects: Vec<AwaitedObject>) {
+    pub(super) fn await_changes(&self, key: &K, objects: &[AwaitedObject]) {
         if objects.is_empty() {
             return;
         }
         {
             let awaiting = &mut self.held.lock().awaiting;
-            objects.iter().for_each(|(cache, object)| awaiting.insert(key, (*cache, object.key.clone())));
+            for (cache, object) in objects {
+                awaiting.insert(key, (*cache, object.key.clone()));
+            }
         }
         // Looked up after the key waits: a change that comes later finds it.
         let has_changed =
