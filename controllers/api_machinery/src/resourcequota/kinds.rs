@@ -318,10 +318,9 @@ impl Kinds {
         let (quotas, evaluator) = (Arc::clone(&self.quotas), evaluator.clone());
         informer.add_event_handler(options(), move |change: &Change<V>, _| {
             let frees = match change {
-                Change::Added(_) => false,
+                // An object that cannot be decoded still counts.
+                Change::Added(_) | Change::Undecodable { .. } => false,
                 Change::Updated { old, new } => replenishes(old, new),
-                // It still counts.
-                Change::Undecodable { .. } => false,
                 Change::Deleted { .. } => true,
             };
             if frees {

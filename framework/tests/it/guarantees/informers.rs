@@ -252,10 +252,10 @@ async fn a_key_that_looks_up_an_object_that_cannot_be_decoded_is_reconciled_agai
         status.map(|one| one.held.undecodable).sum::<usize>()
     };
     settle().await;
-    let mut noted = noting.take();
-    noted.sort();
+    let mut first = noting.take();
+    first.sort();
     assert_eq!(
-        (noted, held()),
+        (first, held()),
         (["absent absent", "deleted undecodable", "mended undecodable"].map(str::to_owned).into(), 2)
     );
     sandbox.delete(&PARTS, &key("deleted")).unwrap();
