@@ -21,7 +21,8 @@
 //! - **No key is dropped.** A failing key stays at its longest back-off. A panic is caught, counted and logged with its
 //!   key, and counts as a failure.
 //! - **One bad object stops no other.** A key whose object, or an object that it controls, cannot be decoded is not
-//!   reconciled until it can be; it is logged once. All other keys are reconciled.
+//!   reconciled until it can be; it is logged once. All other keys are reconciled. An object that a reconcile looks up is
+//!   [found, absent or undecodable](kcm_informers::Lookup), and [`Session::requeue_when_decodable`] waits for it.
 //! - **An outage ends for everybody at once.** Whether the API server, and etcd behind it, can be reached is a state of the
 //!   connection, which one probe watches; see [`Connection`](kcm_informers::Connection). While it is unreachable, keys,
 //!   informers, live checks and events wait. This does not count as a failure of a key, and all continue within a

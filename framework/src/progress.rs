@@ -28,7 +28,7 @@ pub struct HeldKeys {
     pub awaiting_writes: usize,
     /// Time for which the first of them has waited.
     pub longest_wait: Duration,
-    /// Number of keys that wait until an object that they are about can be decoded.
+    /// Number of keys that wait until an object that they are about, or that they look up, can be decoded.
     pub undecodable: usize,
 }
 

@@ -21,6 +21,14 @@ pub enum Change<V: ?Sized> {
         /// The object after the change.
         new: Arc<V>,
     },
+    /// The object cannot be decoded any more, and has left the cache. It still exists.
+    ///
+    /// `Added` follows when it can be decoded again, `Deleted` when it is deleted. So a handler that counts objects must
+    /// remember which it has counted out already.
+    Undecodable {
+        /// The last state that could be decoded.
+        last: Arc<V>,
+    },
     /// The object was deleted, or left the selector.
     Deleted {
         /// The last known state.
@@ -36,18 +44,27 @@ impl<V: ?Sized> Change<V> {
     #[must_use]
     pub const fn object(&self) -> &Arc<V> {
         match self {
-            Self::Added(object) | Self::Updated { new: object, .. } | Self::Deleted { last: object, .. } => object,
+            Self::Added(object)
+            | Self::Updated { new: object, .. }
+            | Self::Undecodable { last: object }
+            | Self::Deleted { last: object, .. } => object,
         }
     }
 }
 
 impl<V> Change<V> {
-    /// The change without its new state, which the cache does not hold: an update becomes a deletion.
+    /// The deletion of an object whose final state is not known.
+    pub(crate) const fn missed_deletion(last: Arc<V>) -> Self {
+        Self::Deleted { last, final_state_known: false }
+    }
+
+    /// The change without its new state, for which the function of an index has panicked: the object counts as
+    /// undecodable.
     pub(crate) fn without_new(self) -> Option<Self> {
         match self {
             Self::Added(_) => None,
-            Self::Updated { old, new: _ } => Some(Self::Deleted { last: old, final_state_known: false }),
-            Self::Deleted { .. } => Some(self),
+            Self::Updated { old, new: _ } => Some(Self::Undecodable { last: old }),
+            Self::Undecodable { .. } | Self::Deleted { .. } => Some(self),
         }
     }
 }
@@ -65,6 +82,7 @@ impl<V: ?Sized> Clone for Change<V> {
         match self {
             Self::Added(object) => Self::Added(Arc::clone(object)),
             Self::Updated { old, new } => Self::Updated { old: Arc::clone(old), new: Arc::clone(new) },
+            Self::Undecodable { last } => Self::Undecodable { last: Arc::clone(last) },
             Self::Deleted { last, final_state_known } => {
                 Self::Deleted { last: Arc::clone(last), final_state_known: *final_state_known }
             }

@@ -70,7 +70,7 @@ impl<V: View> Building<V> {
         }
         let is_refused = |change: &Change<V>| match change {
             Change::Added(new) | Change::Updated { new, .. } => refused.contains(&new.meta().key),
-            Change::Deleted { .. } => false,
+            Change::Undecodable { .. } | Change::Deleted { .. } => false,
         };
         let changes = changes.into_iter();
         let changes =
@@ -105,7 +105,12 @@ impl<V: View> SharedInformer<V> {
         }
         let listed = objects.iter().map(|object| &object.meta().resource_version);
         self.state.currency.saw_list(&version, listed);
-        let changes = self.store.changes_to(&objects);
+        let unlisted = self.last_states.take_unlisted(&objects, &undecodable_objects);
+        let changes = self.store.changes_to(&objects).into_iter().map(|change| match change {
+            Change::Deleted { last, .. } if undecodable_objects.may_hold(last.meta()) => Change::Undecodable { last },
+            Change::Added(_) | Change::Updated { .. } | Change::Undecodable { .. } | Change::Deleted { .. } => change,
+        });
+        let changes: Vec<_> = unlisted.into_iter().map(Change::missed_deletion).chain(changes).collect();
         let stage = if changes.len() <= IN_PLACE {
             self.with_handlers(|handlers, _| {
                 let refuse = |object: &Arc<V>, panicked| self.refuse(object, &panicked, &mut undecodable_objects);
@@ -161,8 +166,9 @@ impl<V: View> SharedInformer<V> {
             Stage::Notifying { changes, handlers: present } => {
                 self.with_handlers(|handlers, report| {
                     for change in changes.by_ref().take(NOTIFIED) {
+                        self.last_states.follow(&change);
                         handlers.notify_before(*present, &change, *origin, report);
-                        ended.extend(self.ended_by(&change).cloned());
+                        ended.extend(Self::ended_by(&change).cloned());
                     }
                 });
                 if !changes.as_slice().is_empty() {

@@ -9,6 +9,7 @@ use crate::cache::Cache;
 use crate::change::{Change, Origin};
 use crate::event_handlers::{HandlerOptions, HandlerRegistration};
 use crate::list_options::ListOptions;
+use crate::lookup::Lookup;
 use crate::registrations::Recorder;
 use crate::shared_informer::SharedInformer;
 use crate::status::InformerStatus;
@@ -37,9 +38,18 @@ impl<V: View> Informer<V> {
     }
 
     /// The object with that key.
+    ///
+    /// `None` also if the object cannot be decoded. A controller that decides by the absence of an object calls
+    /// [`lookup`](Self::lookup) instead.
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<V>> {
         self.shared.store.get(key)
+    }
+
+    /// The object with that key: found, absent, or undecodable.
+    #[must_use]
+    pub fn lookup(&self, key: &ObjectKey) -> Lookup<V> {
+        self.shared.lookup(key)
     }
 
     /// All objects, sorted by key.

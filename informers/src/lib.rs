@@ -82,7 +82,10 @@
 //! does not see an object may create it twice, so it is not in the cache, and yet known
 //! ([`Informer::undecodable`](crate::Informer::undecodable)). Such an object
 //! - *is known by its metadata*, or by its name if the metadata cannot be decoded either, or else is only counted;
-//! - *leaves the cache as if deleted and comes back as if added*, but its end is not reported to hooks;
+//! - *leaves the cache as undecodable and comes back as if added*: [`Change::Undecodable`], which is no deletion, and its
+//!   end is not reported to hooks;
+//! - *that was in the cache is notified as deleted when it is deleted*, with its last state that could be decoded;
+//! - *is found by a lookup and is not absent* ([`Informer::lookup`](crate::Informer::lookup));
 //! - *may be one for which an index function panics*: it would be missing from the index only;
 //! - *is reported once for each error*: a log line, a count, and the status, which names it;
 //! - *is forgotten when it is deleted or gone from a list*;
@@ -158,7 +161,9 @@ pub mod frames;
 mod http_exchange;
 mod informer;
 mod jitter;
+mod last_states;
 mod list_options;
+mod lookup;
 mod metadata_informer;
 mod metrics;
 mod missed_changes;
@@ -192,6 +197,7 @@ pub use event_handlers::{HandlerOptions, HandlerRegistration};
 pub use factory::{CurrentCache, Factory, FactoryOptions};
 pub use informer::Informer;
 pub use list_options::ListOptions;
+pub use lookup::Lookup;
 pub use metadata_informer::{MetadataChange, MetadataInformer};
 pub use metrics::{Metrics, MetricsOf, NoMetrics};
 pub use moments::{Moment, Moments};

@@ -120,7 +120,7 @@ fn narrowed(change: &MetadataChange, within: &ListOptions) -> Option<MetadataCha
     let selects = |object: &Arc<dyn ObjectMeta>| within.covers(object.metadata()) == Some(true);
     match change {
         Change::Added(object) => selects(object).then(|| change.clone()),
-        Change::Deleted { last, .. } => selects(last).then(|| change.clone()),
+        Change::Undecodable { last } | Change::Deleted { last, .. } => selects(last).then(|| change.clone()),
         Change::Updated { old, new } => match (selects(old), selects(new)) {
             (true, true) => Some(change.clone()),
             (false, true) => Some(Change::Added(Arc::clone(new))),
@@ -193,6 +193,7 @@ fn of_any_view<V: View>(change: &Change<V>) -> MetadataChange {
     match change {
         Change::Added(object) => Change::Added(any(object)),
         Change::Updated { old, new } => Change::Updated { old: any(old), new: any(new) },
+        Change::Undecodable { last } => Change::Undecodable { last: any(last) },
         Change::Deleted { last, final_state_known } => {
             Change::Deleted { last: any(last), final_state_known: *final_state_known }
         }

@@ -9,6 +9,7 @@ use futures::future::join_all;
 use kcm_api::{ObjectKey, View};
 
 use crate::informer::Informer;
+use crate::lookup::Lookup;
 use crate::store::Index;
 use crate::undecodable::UndecodableObject;
 
@@ -49,6 +50,13 @@ impl<V: View> MultiNamespaceInformer<V> {
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<V>> {
         self.informer_of(key.namespace()?)?.get(key)
+    }
+
+    /// The object with that key: found, absent, or undecodable. Absent if its namespace is not read.
+    #[must_use]
+    pub fn lookup(&self, key: &ObjectKey) -> Lookup<V> {
+        let informer = key.namespace().and_then(|namespace| self.informer_of(namespace));
+        informer.map_or(Lookup::Absent, |informer| informer.lookup(key))
     }
 
     /// All objects, sorted by key.

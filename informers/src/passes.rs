@@ -74,7 +74,9 @@ impl Pass {
                 ahead.insert(key.clone());
                 None
             }
-            Change::Updated { old, .. } => ahead.insert(key.clone()).then(|| Arc::clone(old)),
+            Change::Updated { old: last, .. } | Change::Undecodable { last } => {
+                ahead.insert(key.clone()).then(|| Arc::clone(last))
+            }
             Change::Deleted { last, .. } => (!ahead.remove(key)).then(|| Arc::clone(last)),
         }
     }

@@ -19,7 +19,9 @@ use crate::cache::{Cache, ObjectState};
 use crate::change::{Change, Origin};
 use crate::currency::Currency;
 use crate::event_handlers::{EventHandlers, Handler, HandlerOptions, HandlerRegistration, Report, Unshown};
+use crate::last_states::LastStates;
 use crate::list_options::ListOptions;
+use crate::lookup::Lookup;
 use crate::metrics::Metrics;
 use crate::moments::{Moment, Moments};
 use crate::progress_hooks::{HookRegistration, ProgressHook, ProgressHooks};
@@ -49,6 +51,7 @@ pub(crate) struct SharedInformer<V> {
     pub(crate) state: Arc<InformerState>,
     pub(crate) store: Arc<Store<V>>,
     pub(crate) undecodable: SharedUndecodable,
+    pub(crate) last_states: LastStates<V>,
     /// Held from before the cache changes until all event handlers are notified. Reentrant only so that a handler that
     /// adds a handler causes a clear panic instead of a deadlock.
     handlers: ReentrantMutex<RefCell<EventHandlers<V>>>,
@@ -107,6 +110,7 @@ impl<V: View> SharedInformer<V> {
             state: Arc::new(state),
             store: Arc::new(Store::new()),
             undecodable: SharedUndecodable::default(),
+            last_states: LastStates::default(),
             handlers: ReentrantMutex::new(RefCell::new(EventHandlers::new(unshown.clone()))),
             unshown,
             hooks: Arc::default(),
@@ -127,7 +131,8 @@ impl<V: View> SharedInformer<V> {
         let change_cache = || match self.store.put(Arc::clone(object)) {
             Ok(put) => {
                 self.undecodable.forget(&object.meta().key);
-                put.into_changes(Arc::clone(object)).collect()
+                let earlier = self.last_states.take_other(&object.meta().key, &object.meta().uid);
+                earlier.map(Change::missed_deletion).into_iter().chain(put.into_changes(Arc::clone(object))).collect()
             }
             Err(panicked) => {
                 refused = Some(panicked);
@@ -148,7 +153,7 @@ impl<V: View> SharedInformer<V> {
         self.state.currency.saw(&version);
         self.step_and_end(Some(version), Some(&uid), || {
             self.undecodable.forget(&key);
-            let removed = self.store.remove(&key)?;
+            let removed = self.store.remove(&key).or_else(|| self.last_states.take(&key))?;
             let final_state_known = removed.meta().uid == uid;
             Some(Change::Deleted { last: if final_state_known { last } else { removed }, final_state_known })
         });
@@ -156,6 +161,8 @@ impl<V: View> SharedInformer<V> {
 
     /// Applies a change of an object that cannot be decoded: it leaves the cache, because nothing may be decided by its
     /// old state.
+    ///
+    /// Its last state is kept until it can be decoded or is deleted, so that its deletion is notified.
     pub(crate) fn put_undecodable(&self, undecodable: Undecodable) {
         let version = undecodable.resource_version();
         self.put_undecodable_at(version, undecodable);
@@ -169,11 +176,17 @@ impl<V: View> SharedInformer<V> {
             self.note(undecodable);
             return self.step(version, Origin::Live, Vec::new);
         };
-        let (key, terminating) = (object.key.clone(), object.is_terminating().then(|| object.uid.clone()));
-        self.step_and_end(version, terminating.as_ref(), || {
+        let object = Arc::clone(object);
+        let terminating = object.is_terminating().then_some(&object.uid);
+        self.step_and_end(version, terminating, || {
             // Noted before the cache loses it, so that a reader finds it in one of both.
             self.note(undecodable);
-            Some(Change::Deleted { last: self.store.remove(&key)?, final_state_known: false })
+            match self.store.remove(&object.key) {
+                Some(last) if object.may_be(&last.meta().uid) => Some(Change::Undecodable { last }),
+                Some(last) => Some(Change::missed_deletion(last)),
+                None if object.uid.is_unset() => None,
+                None => self.last_states.take_other(&object.key, &object.uid).map(Change::missed_deletion),
+            }
         });
     }
 
@@ -189,7 +202,8 @@ impl<V: View> SharedInformer<V> {
         };
         self.step_and_end(version, Some(&object.uid), || {
             self.undecodable.forget(&object.key);
-            Some(Change::Deleted { last: self.store.remove(&object.key)?, final_state_known: false })
+            let last = self.store.remove(&object.key).or_else(|| self.last_states.take(&object.key))?;
+            Some(Change::missed_deletion(last))
         });
     }
 
@@ -213,7 +227,12 @@ impl<V: View> SharedInformer<V> {
     /// Empties the cache, as all objects of a resource go with it. The next list is the first again.
     pub(crate) fn empty(&self) {
         let mut ended = Vec::new();
-        let empty = || self.undecodable.replace(UndecodableObjects::default(), || self.store.replace(Vec::new()));
+        let empty = || {
+            let mut changes =
+                self.undecodable.replace(UndecodableObjects::default(), || self.store.replace(Vec::new()));
+            changes.extend(self.last_states.take_all().into_iter().map(Change::missed_deletion));
+            changes
+        };
         self.notify(Origin::Live, empty, &mut ended);
         self.synced.send_replace(false);
         self.observed.send_replace(ResourceVersion::default());
@@ -244,8 +263,9 @@ impl<V: View> SharedInformer<V> {
     fn notify(&self, origin: Origin, change_cache: impl FnOnce() -> Vec<Change<V>>, ended: &mut Vec<Uid>) {
         self.with_handlers(|handlers, report| {
             for change in change_cache() {
+                self.last_states.follow(&change);
                 handlers.notify(&change, origin, report);
-                ended.extend(self.ended_by(&change).cloned());
+                ended.extend(Self::ended_by(&change).cloned());
             }
         });
     }
@@ -266,20 +286,28 @@ impl<V: View> SharedInformer<V> {
     }
 
     /// The object that this change deletes, or shows terminating for the first time.
-    pub(crate) fn ended_by<'a>(&self, change: &'a Change<V>) -> Option<&'a Uid> {
+    pub(crate) fn ended_by(change: &Change<V>) -> Option<&Uid> {
         let ended = match change {
             Change::Added(new) => new.meta().is_terminating().then_some(new),
             Change::Updated { old, new } => {
                 (new.meta().is_terminating() && !old.meta().is_terminating()).then_some(new)
             }
-            // One that left the cache because it cannot be decoded any more is still there.
-            Change::Deleted { last, .. } => {
-                let undecodable = self.undecodable.get(&last.meta().key);
-                let is_there = undecodable.is_some_and(|object| object.uid == last.meta().uid);
-                (!is_there).then_some(last)
-            }
+            Change::Undecodable { .. } => None,
+            Change::Deleted { last, .. } => Some(last),
         };
         ended.map(|object| &object.meta().uid)
+    }
+
+    /// The object with that key, or what is known of it if it cannot be decoded.
+    pub(crate) fn lookup(&self, key: &ObjectKey) -> Lookup<V> {
+        if let Some(object) = self.store.get(key) {
+            return Lookup::Found(object);
+        }
+        if let Some(object) = self.undecodable.get(key) {
+            return Lookup::Undecodable(object);
+        }
+        // It may have become decodable between the two.
+        self.store.get(key).map_or(Lookup::Absent, Lookup::Found)
     }
 
     pub(crate) fn note(&self, undecodable: Undecodable) {

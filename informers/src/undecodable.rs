@@ -35,6 +35,12 @@ impl UndecodableObject {
         self.meta.as_ref().is_some_and(|meta| meta.is_controlled_by(owner))
     }
 
+    /// Returns `true` if the object may have that uid. An object whose uid cannot be read may have any.
+    #[must_use]
+    pub fn may_be(&self, uid: &Uid) -> bool {
+        self.uid.is_unset() || self.uid == *uid
+    }
+
     fn controller(&self) -> Option<&Uid> {
         self.meta.as_ref()?.controller().map(|owner| &owner.uid)
     }
@@ -156,6 +162,11 @@ impl UndecodableObjects {
 
     pub(crate) fn get(&self, key: &ObjectKey) -> Option<&Arc<UndecodableObject>> {
         self.by_key.get(key)
+    }
+
+    /// Returns `true` if the object with that metadata may be one of them.
+    pub(crate) fn may_hold(&self, meta: &Meta) -> bool {
+        self.get(&meta.key).is_some_and(|object| object.may_be(&meta.uid))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<UndecodableObject>> {

@@ -24,7 +24,7 @@ pub(crate) fn watch_lease(
         match change {
             Change::Added(lease) | Change::Updated { new: lease, .. } => drop(sender.send(Some(Arc::clone(lease)))),
             // The next attempt creates it.
-            Change::Deleted { .. } => {}
+            Change::Undecodable { .. } | Change::Deleted { .. } => {}
         }
     });
     (informer, receiver)

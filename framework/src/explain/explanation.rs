@@ -193,6 +193,7 @@ impl Reader<'_> {
                 let reason = match change {
                     ChangeKind::Added => "Added",
                     ChangeKind::Updated => "Updated",
+                    ChangeKind::Undecodable => "Undecodable",
                     ChangeKind::Deleted => "Deleted",
                 };
                 (reason, Some(self.resource(cache)))

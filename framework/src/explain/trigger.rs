@@ -38,6 +38,8 @@ pub enum ChangeKind {
     Added,
     /// The object was updated.
     Updated,
+    /// The object cannot be decoded any more.
+    Undecodable,
     /// The object was deleted.
     Deleted,
 }

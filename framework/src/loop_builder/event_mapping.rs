@@ -10,7 +10,10 @@ use crate::ownership::controller_key;
 /// The objects of the caches `owners` that control the changed object: before the change, if that differs, and after it.
 pub(super) fn controllers<V: View>(change: &Change<V>, owners: &[Arc<dyn Cache>]) -> Vec<ObjectKey> {
     let (old, new) = match change {
-        Change::Added(object) | Change::Deleted { last: object, .. } => (None, object.meta()),
+        // The guard of the loop holds the controller of an undecodable object, and says so.
+        Change::Added(object) | Change::Undecodable { last: object } | Change::Deleted { last: object, .. } => {
+            (None, object.meta())
+        }
         Change::Updated { old, new } => {
             let has_other_owner = old.meta().controller() != new.meta().controller();
             (has_other_owner.then_some(old.meta()), new.meta())

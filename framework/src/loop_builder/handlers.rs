@@ -43,6 +43,7 @@ pub(super) fn add_handler<K, V, I>(
         let kind = match change {
             Change::Added(_) => ChangeKind::Added,
             Change::Updated { .. } => ChangeKind::Updated,
+            Change::Undecodable { .. } => ChangeKind::Undecodable,
             Change::Deleted { .. } => ChangeKind::Deleted,
         };
         for enqueue in event_mapping(change) {

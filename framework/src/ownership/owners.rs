@@ -86,7 +86,10 @@ impl<V: View, L: OwnerLister<V>> Owners<V, L> {
         let owners: Vec<Arc<V>> = match change {
             Change::Added(object) => self.after_change(object.meta(), true),
             Change::Updated { old, new } => self.of_updated(old.meta(), new.meta()),
-            Change::Deleted { last, final_state_known: _ } => self.controller_of(last.meta()).into_iter().collect(),
+            // The guard of the loop holds the owner of an undecodable object, and says so.
+            Change::Undecodable { last } | Change::Deleted { last, final_state_known: _ } => {
+                self.controller_of(last.meta()).into_iter().collect()
+            }
         };
         owners.iter().map(|owner| owner.meta().key.clone()).collect()
     }

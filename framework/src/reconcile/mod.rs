@@ -1,5 +1,6 @@
 //! The reconcile loop: keys from a queue, one at a time each, to a [`Reconcile`].
 
+mod awaiting;
 mod delete;
 mod error;
 mod gate;

@@ -5,13 +5,19 @@ use std::time::Duration;
 
 use kcm_api::{ObjectKey, PartialObjectMeta, Resource, Uid, View as _};
 use kcm_client::{ApiClient, ApiError, Attempts, Call, Deleted, REQUEST_TIMEOUT, WriteOutcome, Written};
-use kcm_informers::{Cache, ListOptions};
+use kcm_informers::{Cache, ListOptions, UndecodableObject};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::LoopContext;
 use crate::consistency::pending_writes::{CacheIndex, PendingWrite};
 use crate::explain::{self, Notes, Seen};
+
+/// Time after which a key is reconciled again that waits for an undecodable object of a cache that its loop does not read.
+const UNWATCHED_RECHECK: Duration = Duration::from_secs(30);
+
+/// An undecodable object for which a key waits, and the position of its cache.
+pub(super) type AwaitedObject = (CacheIndex, Arc<UndecodableObject>);
 
 /// The API client of one reconcile of one key.
 ///
@@ -47,6 +53,8 @@ pub struct Session {
     pending_writes: Mutex<Vec<PendingWrite>>,
     /// The time at which the key is reconciled again whatever happens.
     requeue_at: Mutex<Option<Instant>>,
+    /// The undecodable objects whose change reconciles the key again.
+    awaited: Mutex<Vec<AwaitedObject>>,
     /// Notes that explain this reconcile.
     notes: Notes,
 }
@@ -71,6 +79,7 @@ impl Session {
             acts_for: OnceLock::new(),
             pending_writes: Mutex::new(Vec::new()),
             requeue_at: Mutex::new(None),
+            awaited: Mutex::new(Vec::new()),
             notes,
         }
     }
@@ -122,6 +131,29 @@ impl Session {
     /// The delay after which the key is reconciled again whatever happens; zero if that time is past.
     pub(super) fn requeue_delay(&self) -> Option<Duration> {
         self.requeue_at.lock().map(|at| at.saturating_duration_since(Instant::now()))
+    }
+
+    /// Reconciles the key again when `object` of `cache` changes: when it can be decoded, and when it is updated or
+    /// deleted.
+    ///
+    /// For a reconcile that leaves something undecided because an object that it looks up
+    /// [cannot be decoded](kcm_informers::Lookup::Undecodable). The object of the key, and objects that it controls, need
+    /// no call: the key is not reconciled while one of them cannot be decoded.
+    ///
+    /// # Guarantees
+    /// A change between the look-up and this call counts. A call holds until the key is reconciled again. If the loop
+    /// does not read `cache`, the key is reconciled again after 30 seconds.
+    pub fn requeue_when_decodable(&self, cache: &Arc<dyn Cache>, object: &Arc<UndecodableObject>) {
+        let is_that = |known: &Arc<dyn Cache>| std::ptr::addr_eq(Arc::as_ptr(known), Arc::as_ptr(cache));
+        match self.caches.iter().position(is_that) {
+            Some(index) => self.awaited.lock().push((index, Arc::clone(object))),
+            None => self.requeue_after(UNWATCHED_RECHECK),
+        }
+    }
+
+    /// Takes the undecodable objects whose change reconciles the key again.
+    pub(super) fn take_awaited(&self) -> Vec<AwaitedObject> {
+        std::mem::take(&mut self.awaited.lock())
     }
 
     /// The client of the writes.

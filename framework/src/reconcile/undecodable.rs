@@ -8,6 +8,8 @@ use kcm_informers::{Cache, HookRegistration, UndecodableObject};
 use kcm_workqueue::{Priority, Queue};
 use parking_lot::Mutex;
 
+use super::awaiting::Awaiting;
+use super::session::AwaitedObject;
 use crate::consistency::Primary;
 use crate::consistency::pending_writes::CacheIndex;
 use crate::queue_key::QueueKey;
@@ -17,6 +19,9 @@ use crate::queue_key::QueueKey;
 ///
 /// A key that is held back is enqueued again when nothing that it is about is undecodable any more. A change of an
 /// undecodable object costs a few lookups for each key that the object holds back, however many others there are.
+///
+/// Keys that look up other objects are reconciled, and enqueued again when the undecodable objects change that the
+/// reconcile has [named](super::Session::requeue_when_decodable).
 pub(super) struct UndecodableGuard<K> {
     queue: Queue<K>,
     caches: Arc<[Arc<dyn Cache>]>,
@@ -27,17 +32,19 @@ pub(super) struct UndecodableGuard<K> {
 }
 
 /// The undecodable object that holds a key back: its cache and its key.
-type Blocker = (CacheIndex, ObjectKey);
+pub(super) type Blocker = (CacheIndex, ObjectKey);
 
 /// The keys that are held back, each by one object that was logged.
 struct Held<K> {
+    /// The keys that are not held back, and were reconciled without the undecodable objects that they looked up.
+    awaiting: Awaiting<K>,
     by_key: BTreeMap<K, Blocker>,
     by_blocker: BTreeMap<Blocker, BTreeSet<K>>,
 }
 
 impl<K: QueueKey> Held<K> {
     const fn new() -> Self {
-        Self { by_key: BTreeMap::new(), by_blocker: BTreeMap::new() }
+        Self { awaiting: Awaiting::new(), by_key: BTreeMap::new(), by_blocker: BTreeMap::new() }
     }
 
     /// Holds a key back. Returns `true` if another object, or none, held it back before.
@@ -90,6 +97,7 @@ impl<K: QueueKey> UndecodableGuard<K> {
     pub(super) fn holds(&self, key: &K) -> bool {
         // Looked up under the lock: the hook of a change that comes later finds the key held.
         let mut held = self.held.lock();
+        held.awaiting.forget(key);
         let Some((cache, object)) = self.undecodable(key) else {
             held.forget(key);
             return false;
@@ -105,15 +113,40 @@ impl<K: QueueKey> UndecodableGuard<K> {
         true
     }
 
-    /// Number of keys that are held back.
-    pub(super) fn held(&self) -> usize {
-        self.held.lock().by_key.len()
+    /// Enqueues `key` when one of `objects` changes.
+    pub(super) fn await_changes(&self, key: &K, objects: &[AwaitedObject]) {
+        if objects.is_empty() {
+            return;
+        }
+        {
+            let awaiting = &mut self.held.lock().awaiting;
+            for (cache, object) in objects {
+                awaiting.insert(key, (*cache, object.key.clone()));
+            }
+        }
+        // Looked up after the key waits: a change that comes later finds it.
+        let has_changed =
+            |(cache, object): &AwaitedObject| self.caches[*cache].undecodable(&object.key).as_ref() != Some(object);
+        if objects.iter().any(has_changed) {
+            self.queue.add(key.clone(), Priority::Live);
+        }
     }
 
-    /// Returns the reason why a key that matches is held back, or `None` if no such key is held back.
+    /// Number of keys that are held back, or wait for an undecodable object.
+    pub(super) fn held(&self) -> usize {
+        let held = self.held.lock();
+        held.by_key.len() + held.awaiting.len()
+    }
+
+    /// Returns the reason why a key that matches is held back or waits. `None` if no such key is.
     pub(super) fn reason(&self, matches: impl Fn(&K) -> bool) -> Option<String> {
-        let key = self.held.lock().by_key.keys().find(|key| matches(key)).cloned()?;
-        let (cache, object) = self.undecodable(&key)?;
+        let (held, awaited) = {
+            let held = self.held.lock();
+            (held.by_key.keys().find(|key| matches(key)).cloned(), held.awaiting.find(&matches).cloned())
+        };
+        let blocker = held.and_then(|key| self.undecodable(&key));
+        let awaited = || awaited.and_then(|(cache, key)| Some((cache, self.caches[cache].undecodable(&key)?)));
+        let (cache, object) = blocker.or_else(awaited)?;
         Some(format!("{} {} cannot be decoded: {}", self.caches[cache].resource(), object.key, object.error))
     }
 
@@ -129,11 +162,15 @@ impl<K: QueueKey> UndecodableGuard<K> {
         caches.find_map(|(index, cache)| Some((index, cache.undecodable_controlled_by(&uid)?)))
     }
 
-    /// Enqueues the keys that one of these objects of a cache held back, and that no object holds back any more.
+    /// Enqueues the keys that one of these objects of a cache held back, and that no object holds back any more. Enqueues
+    /// the keys that wait for one of these objects.
     fn release(&self, cache: CacheIndex, changed: &[ObjectKey]) {
         let mut released = Vec::new();
         {
             let mut held = self.held.lock();
+            for object in changed {
+                released.extend(held.awaiting.take(&(cache, object.clone())));
+            }
             for key in changed.iter().flat_map(|object| held.keys_of(&(cache, object.clone()))).collect::<Vec<_>>() {
                 if let Some((cache, object)) = self.undecodable(&key) {
                     held.hold(&key, (cache, object.key.clone()));

@@ -206,6 +206,7 @@ impl<K: QueueKey> Workers<K> {
             Ok(Err(error)) => self.failed(key, &error, outages),
             Err(panic) => self.panicked(key, &panic_message(&*panic)),
         });
+        self.guard.await_changes(key, &session.take_awaited());
         let has_succeeded = matches!(ended, Ended::Succeeded { .. });
         self.recording.end(key, begun, session, ended);
         // After a failure the key has its back-off, and a time that is past would undo it.

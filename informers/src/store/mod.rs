@@ -179,7 +179,7 @@ impl<V: View> Store<V> {
         let applied = changes.into_iter().filter_map(|change| {
             let new = match &change {
                 Change::Added(new) | Change::Updated { new, .. } => new,
-                Change::Deleted { last, .. } => {
+                Change::Undecodable { last } | Change::Deleted { last, .. } => {
                     contents.remove(&last.meta().key);
                     return Some(change);
                 }
@@ -203,7 +203,7 @@ impl<V: View> Store<V> {
         let contents = self.contents.read();
         let (mut vanished, mut newer) = (Vec::new(), Vec::new());
         let mut known = contents.sorted.iter().peekable();
-        let deleted = |last: &Arc<V>| Change::Deleted { last: Arc::clone(last), final_state_known: false };
+        let deleted = |last: &Arc<V>| Change::missed_deletion(Arc::clone(last));
         for new in all.iter() {
             // Unchanged objects are the same allocation, so that most keys need no comparison.
             if known.next_if(|old| Arc::ptr_eq(old, new)).is_some() {
@@ -367,9 +367,7 @@ impl<V: View> Put<V> {
             Self::Unchanged => (None, None),
             Self::Added => (Some(Change::Added(new)), None),
             Self::Updated { old } => (Some(Change::Updated { old, new }), None),
-            Self::Replaced { old } => {
-                (Some(Change::Deleted { last: old, final_state_known: false }), Some(Change::Added(new)))
-            }
+            Self::Replaced { old } => (Some(Change::missed_deletion(old)), Some(Change::Added(new))),
         };
         first.into_iter().chain(second)
     }

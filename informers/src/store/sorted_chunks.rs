@@ -147,7 +147,8 @@ impl<V: View> SortedChunks<V> {
         }
     }
 
-    fn find(&self, key: &ObjectKey) -> Option<Arc<V>> {
+    /// The object of a key.
+    pub(crate) fn find(&self, key: &ObjectKey) -> Option<Arc<V>> {
         let chunk = &self.0[self.chunk_of(key)?];
         let at = chunk.binary_search_by(|object| object.meta().key.cmp(key)).ok()?;
         Some(Arc::clone(&chunk[at]))

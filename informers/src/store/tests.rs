@@ -79,6 +79,7 @@ fn apply(model: &mut Model, changes: &[Change<PartialObjectMeta>]) {
                 assert!(Arc::ptr_eq(&before, old), "old is what was there before");
                 assert_eq!(old.meta().uid, new.meta().uid);
             }
+            Change::Undecodable { .. } => panic!("no index refuses an object"),
             Change::Deleted { last, final_state_known } => {
                 let before = model.remove(change.key()).expect("removed what was not there");
                 assert!(Arc::ptr_eq(&before, last) && !final_state_known);
@@ -169,6 +170,7 @@ fn replace_tells_the_set_difference_vanished_first() {
             let verb = match change {
                 Change::Added(_) => "added",
                 Change::Updated { .. } => "updated",
+                Change::Undecodable { .. } => "undecodable",
                 Change::Deleted { .. } => "removed",
             };
             format!("{verb} {}", change.key().name())

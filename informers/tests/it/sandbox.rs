@@ -30,6 +30,7 @@ fn mirror<V: View>(informer: &Informer<V>) -> Arc<Mutex<Versions>> {
                 let before = notified.insert(change.key().clone(), version);
                 assert_eq!(before, Some(old.meta().resource_version.to_string()), "old is what was notified before");
             }
+            Change::Undecodable { .. } => panic!("every object can be decoded"),
             Change::Deleted { .. } => assert!(notified.remove(change.key()).is_some(), "removed what was not there"),
         }
     });

@@ -139,7 +139,7 @@ pub(super) fn watch_config(factory: &Factory) -> (Informer<ConfigMap>, watch::Re
         match change {
             Change::Added(map) | Change::Updated { new: map, .. } => drop(sender.send(Some(Arc::clone(map)))),
             // The last settings stay, as upstream.
-            Change::Deleted { .. } => {}
+            Change::Undecodable { .. } | Change::Deleted { .. } => {}
         }
     });
     (informer, receiver)

@@ -17,7 +17,7 @@ pub(super) const DELAY: Duration = Duration::from_secs(5);
 pub(super) fn keys_for_namespace(change: &Change<Namespace>) -> Option<Enqueue<ObjectKey>> {
     let namespace = match change {
         Change::Added(namespace) | Change::Updated { new: namespace, .. } => namespace,
-        Change::Deleted { .. } => return None,
+        Change::Undecodable { .. } | Change::Deleted { .. } => return None,
     };
     let metadata = &namespace.metadata;
     metadata.is_terminating().then(|| Enqueue::after(metadata.key.clone(), DELAY))

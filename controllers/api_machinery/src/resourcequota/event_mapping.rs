@@ -23,7 +23,7 @@ pub(super) fn queue_of_change(change: &Change<ResourceQuota>, is_counted: impl F
         Change::Updated { old, new } if Arc::ptr_eq(old, new) => Some(QueueName::Primary),
         Change::Updated { old, new } if old.hard == new.hard => None,
         Change::Updated { new, .. } => Some(queue_of(new, is_counted)),
-        Change::Deleted { .. } => None,
+        Change::Undecodable { .. } | Change::Deleted { .. } => None,
     }
 }
 

@@ -9,11 +9,11 @@ use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use kcm_framework::api::views::{DeviceClass, PersistentVolumeClaim, Pod, ResourceClaim, Service};
-use kcm_framework::api::{InternedStr, KnownView, Resource, ResourceList};
+use kcm_framework::api::{InternedStr, KnownView, ObjectKey, Resource, ResourceList};
 use kcm_framework::discovery::{Discovery, ServedResource};
 use kcm_framework::informers::{
-    Cache, Change, Factory, HandlerOptions, HandlerRegistration, Informer, ListOptions, MetadataInformer, Phase,
-    Registrations,
+    Cache, Change, Factory, HandlerOptions, HandlerRegistration, HookRegistration, Informer, ListOptions,
+    MetadataInformer, Phase, Registrations,
 };
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -86,6 +86,7 @@ struct Kind {
     since: Instant,
     /// Ends the use of the informer when it is dropped.
     _registrations: Registrations,
+    _undecodable: HookRegistration,
 }
 
 impl Kind {
@@ -290,7 +291,20 @@ impl Kinds {
                 (Objects::Counted(self.count(informer, evaluator)), cache)
             }
         };
-        Kind { resource, objects, cache, since: Instant::now(), _registrations: registrations }
+        let undecodable = self.replenish_when_decodable(&*cache, evaluator);
+        let since = Instant::now();
+        Kind { resource, objects, cache, since, _registrations: registrations, _undecodable: undecodable }
+    }
+
+    /// Replenishes quotas when an object that cannot be decoded changes: its deletion is no event if it was never in the
+    /// cache.
+    fn replenish_when_decodable(&self, cache: &dyn Cache, evaluator: &Evaluator) -> HookRegistration {
+        let (quotas, evaluator) = (Arc::clone(&self.quotas), evaluator.clone());
+        cache.on_progress(Box::new(move |progress| {
+            for object in progress.undecodable_changed {
+                quotas.replenish(&evaluator, object.namespace().unwrap_or_default());
+            }
+        }))
     }
 
     /// Starts the informer of a view; deletions replenish quotas, and so do updates for which `replenishes` holds.
@@ -304,7 +318,8 @@ impl Kinds {
         let (quotas, evaluator) = (Arc::clone(&self.quotas), evaluator.clone());
         informer.add_event_handler(options(), move |change: &Change<V>, _| {
             let frees = match change {
-                Change::Added(_) => false,
+                // An object that cannot be decoded still counts.
+                Change::Added(_) | Change::Undecodable { .. } => false,
                 Change::Updated { old, new } => replenishes(old, new),
                 Change::Deleted { .. } => true,
             };
@@ -319,13 +334,24 @@ impl Kinds {
     fn count(&self, informer: MetadataInformer, evaluator: &Evaluator) -> Counted {
         let counts = Counts::default();
         let (quotas, evaluator, counted) = (Arc::clone(&self.quotas), evaluator.clone(), counts.clone());
+        // Objects that cannot be decoded any more are counted from their cache.
+        let mut undecodable: BTreeSet<ObjectKey> = BTreeSet::new();
         let handler = informer.add_event_handler(options(), move |change, _| {
             let namespace = change.key().namespace().unwrap_or_default();
             match change {
-                Change::Added(_) => counted.add(namespace),
+                Change::Added(_) => {
+                    undecodable.remove(change.key());
+                    counted.add(namespace);
+                }
                 Change::Updated { .. } => {}
-                Change::Deleted { .. } => {
+                Change::Undecodable { .. } => {
+                    undecodable.insert(change.key().clone());
                     counted.remove(namespace);
+                }
+                Change::Deleted { .. } => {
+                    if !undecodable.remove(change.key()) {
+                        counted.remove(namespace);
+                    }
                     quotas.replenish(&evaluator, namespace);
                 }
             }

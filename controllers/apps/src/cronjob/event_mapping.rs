@@ -23,7 +23,7 @@ pub(super) fn key_for_cron_job(
     let (cron_job, is_rescheduled) = match change {
         Change::Added(cron_job) => (cron_job, false),
         Change::Updated { old, new } => (new, (&old.schedule, &old.time_zone) != (&new.schedule, &new.time_zone)),
-        Change::Deleted { .. } => return None,
+        Change::Undecodable { .. } | Change::Deleted { .. } => return None,
     };
     let schedule = is_rescheduled.then(|| schedule_of(cron_job, zones).ok()).flatten();
     let next = schedule.and_then(|schedule| next_start(cron_job, &schedule, now));

@@ -17,6 +17,8 @@ pub(super) fn owners<L: OwnerLister<DaemonSet>>(sets: L) -> Owners<DaemonSet, L>
 pub(super) fn key_for_node(change: &Change<Node>) -> Option<ObjectKey> {
     let concerns = match change {
         Change::Added(_) | Change::Deleted { .. } => true,
+        // The node still exists, with the labels and taints that it had.
+        Change::Undecodable { .. } => false,
         Change::Updated { old, new } => (&old.metadata.labels, &old.taints) != (&new.metadata.labels, &new.taints),
     };
     concerns.then(|| change.key().clone())

@@ -56,6 +56,7 @@
 //! | A failed pod is deleted as soon as its back-off ends. | It is deleted up to twice as late. | The key is requeued for that time. |
 //! | The `DaemonSet` is requeued for the time at which the next pod becomes available. | It is requeued a whole `minReadySeconds` after each reconcile. | The status is right earlier. |
 //! | A node that is deleted enqueues the `DaemonSets` with a pod on it. | It enqueues none. | Their status counts nodes. |
+//! | While a node cannot be decoded, a `DaemonSet` with a pod on it is not reconciled. | The list of nodes fails, so no `DaemonSet` sees a change of any node. | Its pods would be deleted as if there was no such node. |
 //! | A change of a node concerns a pod that the scheduler has not bound to it yet. | It concerns bound pods only. | A pod that may not stay is deleted at once. |
 //! | In a rolling update with surge, pods of a node that does not exist are kept. | The update fails until they are deleted. | Other nodes are updated. |
 //! | The status is updated once in a reconcile. | It is updated a second time, from the live object, after a conflict. | A conflict is retried soon. |

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use kcm_framework::api::views::{ControllerRevision, DaemonSet, Node, Pod};
-use kcm_framework::informers::Informer;
+use kcm_framework::api::PartReader;
+use kcm_framework::api::views::{ControllerRevision, DaemonSet, Node, Pod, PodTargetNode};
+use kcm_framework::informers::{Informer, UndecodableObject};
 use kcm_framework::ownership::{Dependents, Owner};
+
+use super::pods_by_node::node_of;
 
 /// The snapshot of one `DaemonSet`.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,7 +22,7 @@ pub(super) struct Observed {
 
 /// The caches that the controller reads.
 pub(super) struct Caches {
-    nodes: Informer<Node>,
+    pub(super) nodes: Informer<Node>,
     pods: Dependents<Pod>,
     revisions: Dependents<ControllerRevision>,
 }
@@ -38,5 +41,18 @@ impl Caches {
         let pods = self.pods.owned_or_orphaned(owner, selector);
         let revisions = self.revisions.owned_or_orphaned(owner, selector);
         Observed { nodes, pods, revisions }
+    }
+
+    /// Returns a node that cannot be decoded and that one of the pods runs on or is made for.
+    pub(super) fn undecodable_node_of(
+        &self,
+        pods: &[Arc<Pod>],
+        targets: PartReader<PodTargetNode>,
+    ) -> Option<Arc<UndecodableObject>> {
+        let undecodable = self.nodes.undecodable_objects();
+        let has_pod = |node: &Arc<UndecodableObject>| {
+            pods.iter().any(|pod| node_of(pod, targets).is_some_and(|name| name == node.key.name()))
+        };
+        undecodable.into_iter().find(has_pod)
     }
 }

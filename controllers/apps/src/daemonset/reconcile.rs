@@ -55,6 +55,12 @@ impl ReconcileObject<DaemonSet> for Reconciler {
 
         let data = RevisionData::of(set.template()).map_err(ReconcileError::terminal)?;
         let (observed, owner, writer) = (self.caches.observe(set), Owner::of(set), Writer { session, set });
+        if let Some(node) = self.caches.undecodable_node_of(&observed.pods, self.targets) {
+            // Its pods would be deleted or not counted, as if there was no such node.
+            session.requeue_when_decodable(&self.caches.nodes.cache(), &node);
+            session.explain(|| format!("does nothing, as node {} cannot be decoded", node.key.name()));
+            return Ok(());
+        }
         let pods = Claims::of(owner, selector, &observed.pods);
         let own = pods.kept.iter().chain(&pods.adopt);
         session.requeue_by(next_availability(own, set.min_ready_seconds, session.now()));

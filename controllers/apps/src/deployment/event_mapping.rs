@@ -36,7 +36,8 @@ pub(super) fn key_for_pod<L: OwnerLister<Deployment>>(
     let stopped = match change {
         Change::Deleted { last, final_state_known: _ } => last,
         Change::Updated { old, new } if may_run(old.phase) && !may_run(new.phase) => new,
-        Change::Added(_) | Change::Updated { .. } => return None,
+        // A Pod that cannot be decoded may still run.
+        Change::Added(_) | Change::Updated { .. } | Change::Undecodable { .. } => return None,
     };
     let set = replica_sets.replica_set(&controller_key(&ReplicaSet::RESOURCE, &stopped.metadata)?)?;
     if !Owner::of(&*set).owns(&stopped.metadata) {

@@ -43,7 +43,7 @@ pub(super) fn first_of_several(budgets: &impl BudgetLister, pod: &Pod) -> Option
 /// Enqueues the budgets of the namespace that select a changed Pod before or after the change.
 pub(super) fn keys_for_pod(change: &Change<Pod>, budgets: &impl BudgetLister) -> Vec<ObjectKey> {
     let (old, new) = match change {
-        Change::Added(pod) | Change::Deleted { last: pod, .. } => (None, pod),
+        Change::Added(pod) | Change::Undecodable { last: pod } | Change::Deleted { last: pod, .. } => (None, pod),
         Change::Updated { old, new } => ((old.metadata.labels != new.metadata.labels).then_some(old), new),
     };
     let mut keys = Vec::new();
@@ -65,7 +65,7 @@ pub(super) fn keys_for_review(
 ) -> Option<Enqueue<ObjectKey>> {
     let pod = match change {
         Change::Added(pod) | Change::Updated { new: pod, .. } => pod,
-        Change::Deleted { .. } => return None,
+        Change::Undecodable { .. } | Change::Deleted { .. } => return None,
     };
     let key = pod.metadata.key.clone();
     if first_of_several(budgets, pod).is_some() {

@@ -35,7 +35,9 @@ pub(super) fn key_for_job(change: &Change<Job>) -> Option<Enqueue<ObjectKey>> {
         Change::Updated { old, new } if old.metadata.generation == new.metadata.generation => {
             Some(Enqueue::after(key, BATCH_PERIOD))
         }
-        Change::Added(_) | Change::Updated { .. } | Change::Deleted { .. } => Some(key.into()),
+        Change::Added(_) | Change::Updated { .. } | Change::Undecodable { .. } | Change::Deleted { .. } => {
+            Some(key.into())
+        }
     }
 }
 
@@ -60,7 +62,7 @@ fn controller_of_succeeded(change: &Change<Pod>) -> Option<&Uid> {
         Change::Updated { old, new } if !old.is_finished() && new.phase == PodPhase::Succeeded => {
             Some(&new.metadata.controller()?.uid)
         }
-        Change::Added(_) | Change::Updated { .. } | Change::Deleted { .. } => None,
+        Change::Added(_) | Change::Updated { .. } | Change::Undecodable { .. } | Change::Deleted { .. } => None,
     }
 }
 
@@ -98,7 +100,8 @@ pub(super) fn orphans_of_job(change: &Change<Job>) -> Option<OrphanKey> {
     let job = match change {
         Change::Deleted { last, final_state_known: _ } => last,
         Change::Updated { old: _, new } if new.is_finished() => new,
-        Change::Added(_) | Change::Updated { .. } => return None,
+        // A Job that cannot be decoded still counts its Pods.
+        Change::Added(_) | Change::Updated { .. } | Change::Undecodable { .. } => return None,
     };
     Some(OrphanKey::PodsOf { job: job.metadata.key.clone(), uid: job.metadata.uid.clone() })
 }
@@ -108,7 +111,7 @@ pub(super) fn orphans_of_job(change: &Change<Job>) -> Option<OrphanKey> {
 pub(super) fn orphan_of_pod<L: OwnerLister<Job>>(change: &Change<Pod>, owners: &Owners<Job, L>) -> Option<OrphanKey> {
     let pod = match change {
         Change::Added(pod) | Change::Updated { old: _, new: pod } => pod,
-        Change::Deleted { .. } => return None,
+        Change::Undecodable { .. } | Change::Deleted { .. } => return None,
     };
     let is_added = matches!(change, Change::Added(_));
     let may_be_orphan = pod.metadata.is_terminating()

@@ -108,6 +108,8 @@ impl Metrics {
         let (was, is) = match change {
             Change::Added(pod) => (false, is_waiting(pod)),
             Change::Updated { old, new } => (is_waiting(old), is_waiting(new)),
+            // It still waits for the removal of its finalizer.
+            Change::Undecodable { .. } => return,
             Change::Deleted { last, final_state_known: _ } => (is_waiting(last), false),
         };
         if was != is {

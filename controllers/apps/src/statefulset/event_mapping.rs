@@ -45,6 +45,6 @@ pub(super) fn keys_for_claim<L: OwnerLister<StatefulSet>>(
         Change::Deleted { last, .. } => {
             owners.selecting(&last.metadata).iter().map(|set| set.metadata.key.clone()).collect()
         }
-        Change::Added(_) | Change::Updated { .. } => Vec::new(),
+        Change::Added(_) | Change::Updated { .. } | Change::Undecodable { .. } => Vec::new(),
     }
 }

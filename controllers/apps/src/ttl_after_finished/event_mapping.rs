@@ -8,7 +8,7 @@ use kcm_framework::informers::Change;
 pub(super) fn keys_for_job(change: &Change<Job>) -> Option<ObjectKey> {
     let job = match change {
         Change::Added(job) | Change::Updated { new: job, .. } => job,
-        Change::Deleted { .. } => return None,
+        Change::Undecodable { .. } | Change::Deleted { .. } => return None,
     };
     let ends = job.ttl_seconds_after_finished.is_some() && job.completion != JobCompletion::Unfinished;
     (ends && !job.metadata.is_terminating()).then(|| job.metadata.key.clone())

@@ -10,7 +10,7 @@ use super::view::ClusterRole;
 /// Enqueues the changed role if it is aggregated, and the roles of `aggregated` that select it before or after the change.
 pub(super) fn keys_for_cluster_role(change: &Change<ClusterRole>, aggregated: &[Arc<ClusterRole>]) -> Vec<ObjectKey> {
     let (old, new) = match change {
-        Change::Added(role) | Change::Deleted { last: role, .. } => (None, role),
+        Change::Added(role) | Change::Undecodable { last: role } | Change::Deleted { last: role, .. } => (None, role),
         Change::Updated { old, new } => (Some(old), new),
     };
     let states: Vec<&Labels> = old.into_iter().chain([new]).map(|role| &role.metadata.labels).collect();

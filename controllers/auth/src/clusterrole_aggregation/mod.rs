@@ -19,7 +19,7 @@
 //! It changes no role without an `aggregationRule`. Of the fields that other clients apply it changes the rules only.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/clusterroleaggregation` of Kubernetes 1.36.3. `docs/differences.md` has the differences that
+//! Upstream is `pkg/controller/clusterroleaggregation` of Kubernetes 1.37.2. `docs/differences.md` has the differences that
 //! all controllers share.
 //!
 //! | here | upstream | reason |

@@ -19,6 +19,7 @@ impl ReconcileObject<ClusterRole> for Reconciler {
     async fn reconcile(&self, role: &Arc<ClusterRole>, session: &Session) -> Result<(), ReconcileError> {
         let undecodable = self.roles.undecodable_objects();
         if let Some(other) = undecodable.iter().find(|other| may_aggregate(role, other.meta.as_ref())) {
+            session.requeue_when_decodable(&self.roles.cache(), other);
             session.explain(|| format!("keeps its rules: the cluster role {} cannot be decoded", other.key));
             return Ok(());
         }

@@ -24,7 +24,7 @@
 //! It has no cache. It never reads the data of a Secret.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/serviceaccount` of Kubernetes 1.36.3, `legacy_serviceaccount_token_cleaner.go`.
+//! Upstream is `pkg/controller/serviceaccount` of Kubernetes 1.37.2, `legacy_serviceaccount_token_cleaner.go`.
 //! `docs/differences.md` has the differences that all controllers share.
 //!
 //! | here | upstream | reason |
@@ -47,6 +47,7 @@ use kcm_framework::api::ObjectKey;
 use kcm_framework::client::ClientBuilder;
 use kcm_framework::config::{GoDuration, Section, Setting};
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops};
+use tokio::time::sleep;
 
 use round::round;
 
@@ -64,6 +65,9 @@ const CLEAN_UP_PERIOD: Setting<GoDuration> = SECTION
 
 /// As upstream.
 const INTERVAL: Duration = Duration::from_hours(24);
+
+/// Time from a round that failed to the next one.
+const RETRY: Duration = Duration::from_mins(10);
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =
@@ -88,7 +92,21 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let control_loop = context.control_loop::<ObjectKey>("legacy_service_account_token_cleaner").writes_anything();
     let rounds = control_loop.periodic(INTERVAL, move |session| {
         let reader = reader.clone();
-        async move { Ok(round(&session, &reader, period).await?) }.boxed()
+        async move {
+            // A failed request must not cost a whole interval. Nothing helps tracking that has not begun.
+            while let Err(error) = round(&session, &reader, period).await {
+                if !error.is_of_request() {
+                    return Err(error.into());
+                }
+                {
+                    let error = &error as &(dyn std::error::Error + 'static);
+                    tracing::warn!(error, retry_in = ?RETRY, "Cannot look for unused tokens of service accounts");
+                }
+                sleep(RETRY).await;
+            }
+            Ok(())
+        }
+        .boxed()
     });
     Ok(rounds.into())
 }

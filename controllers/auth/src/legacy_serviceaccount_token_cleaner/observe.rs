@@ -51,6 +51,16 @@ pub(super) enum RoundError {
     NotTracked(ObjectKey),
 }
 
+impl RoundError {
+    /// Returns `true` if a request has failed, which may succeed later.
+    pub(super) const fn is_of_request(&self) -> bool {
+        match self {
+            Self::Request(_) => true,
+            Self::Decode(_) | Self::NotTracked(_) => false,
+        }
+    }
+}
+
 /// Returns the day since which API servers track the use of tokens.
 pub(super) async fn tracked_since(session: &Session) -> Result<jiff::civil::Date, RoundError> {
     #[derive(Deserialize)]
@@ -64,13 +74,19 @@ pub(super) async fn tracked_since(session: &Session) -> Result<jiff::civil::Date
     since.flatten().ok_or(RoundError::NotTracked(key))
 }
 
-/// Returns the metadata of all secrets that hold a token.
+/// Returns the metadata of all secrets that hold a token. Leaves out secrets that cannot be read.
 pub(super) async fn token_secrets(reader: &ApiClient) -> Result<Vec<SecretMetadata>, RoundError> {
     let options =
         ListQuery { field_selector: Some(TOKEN_SECRET_FIELDS.to_owned()), metadata_only: true, ..ListQuery::default() };
     let mut secrets = Vec::new();
     each_item(reader, const { &SecretMetadata::RESOURCE }, None, options, |json| {
-        secrets.push(SecretMetadata::decode(json)?);
+        match SecretMetadata::decode(json) {
+            Ok(secret) => secrets.push(secret),
+            Err(error) => {
+                let error = &error as &(dyn std::error::Error + 'static);
+                tracing::warn!(error, "A token is kept, as its secret cannot be read");
+            }
+        }
         Ok(())
     })
     .await?;

@@ -9,7 +9,8 @@ use super::plan::ConfigMap;
 /// An update or deletion of a config map enqueues its namespace.
 pub(super) fn keys_for_config_map(change: &Change<ConfigMap>) -> Option<ObjectKey> {
     match change {
-        Change::Added(_) => None,
+        // A config map that cannot be decoded still exists.
+        Change::Added(_) | Change::Undecodable { .. } => None,
         Change::Updated { .. } | Change::Deleted { .. } => change.key().namespace().map(ObjectKey::cluster_scoped),
     }
 }
@@ -19,7 +20,7 @@ pub(super) fn keys_for_namespace(change: &Change<Namespace>) -> Option<ObjectKey
     let is_enqueued = match change {
         Change::Added(_) => true,
         Change::Updated { new, .. } => new.phase == NamespacePhase::Active,
-        Change::Deleted { .. } => false,
+        Change::Undecodable { .. } | Change::Deleted { .. } => false,
     };
     is_enqueued.then(|| change.key().clone())
 }

@@ -19,7 +19,7 @@
 //! If the kubeconfig names a file, and in a Pod, the `ConfigMap` is empty, as upstream's is.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/certificates/rootcacertpublisher` of Kubernetes 1.36.3. `docs/differences.md` has the
+//! Upstream is `pkg/controller/certificates/rootcacertpublisher` of Kubernetes 1.37.2. `docs/differences.md` has the
 //! differences that all controllers share.
 //!
 //! | here | upstream | reason |

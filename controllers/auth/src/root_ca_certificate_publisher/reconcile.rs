@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kcm_framework::api::ObjectKey;
-use kcm_framework::informers::Informer;
+use kcm_framework::informers::{Informer, Lookup};
 use kcm_framework::{Reconcile, ReconcileError, Session, async_trait};
 use tokio::time::Instant;
 
@@ -23,7 +23,15 @@ impl Reconcile for Reconciler {
     async fn reconcile(&self, namespace: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
         let started = Instant::now();
         let key = ObjectKey::namespaced(namespace.name(), CONFIG_MAP);
-        let existing = self.config_maps.get(&key);
+        let existing = match self.config_maps.lookup(&key) {
+            Lookup::Found(config_map) => Some(config_map),
+            Lookup::Absent => None,
+            Lookup::Undecodable(config_map) => {
+                session.requeue_when_decodable(&self.config_maps.cache(), &config_map);
+                session.explain(|| "leaves the config map kube-root-ca.crt as it is, as it cannot be decoded");
+                return Ok(());
+            }
+        };
         let action = plan(namespace.name(), existing.as_deref(), &self.root_ca)?;
         session.explain(|| match action {
             Action::None => "the config map kube-root-ca.crt is right",

@@ -9,7 +9,8 @@ use crate::shared::ServiceAccount;
 /// The deletion of an account enqueues its namespace.
 pub(super) fn keys_for_account(change: &Change<ServiceAccount>) -> Option<ObjectKey> {
     match change {
-        Change::Added(_) | Change::Updated { .. } => None,
+        // An account that cannot be decoded still exists.
+        Change::Added(_) | Change::Updated { .. } | Change::Undecodable { .. } => None,
         Change::Deleted { .. } => change.key().namespace().map(ObjectKey::cluster_scoped),
     }
 }
@@ -18,6 +19,6 @@ pub(super) fn keys_for_account(change: &Change<ServiceAccount>) -> Option<Object
 pub(super) fn keys_for_namespace(change: &Change<Namespace>) -> Option<ObjectKey> {
     match change {
         Change::Added(_) | Change::Updated { .. } => Some(change.key().clone()),
-        Change::Deleted { .. } => None,
+        Change::Undecodable { .. } | Change::Deleted { .. } => None,
     }
 }

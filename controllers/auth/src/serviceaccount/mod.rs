@@ -16,7 +16,7 @@
 //! It creates no token: Pods get theirs by `TokenRequest`.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/serviceaccount` of Kubernetes 1.36.3, `serviceaccounts_controller.go`. There are no
+//! Upstream is `pkg/controller/serviceaccount` of Kubernetes 1.37.2, `serviceaccounts_controller.go`. There are no
 //! differences beyond those in `docs/differences.md`, which all controllers share.
 
 mod event_mapping;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kcm_framework::api::ObjectKey;
 use kcm_framework::api::views::Namespace;
 use kcm_framework::client::{Payload, ResponseExt as _};
-use kcm_framework::informers::Informer;
+use kcm_framework::informers::{Informer, Lookup};
 use kcm_framework::{ReconcileError, ReconcileObject, Session, async_trait};
 use serde_json::json;
 
@@ -21,8 +21,11 @@ pub(super) struct Reconciler {
 impl ReconcileObject<Namespace> for Reconciler {
     async fn reconcile(&self, namespace: &Arc<Namespace>, session: &Session) -> Result<(), ReconcileError> {
         let account = ObjectKey::namespaced(namespace.metadata.key.name(), ACCOUNT);
-        // An account that cannot be decoded exists.
-        let has_account = self.accounts.get(&account).is_some() || self.accounts.undecodable(&account).is_some();
+        let existing = self.accounts.lookup(&account);
+        if let Lookup::Undecodable(account) = &existing {
+            session.requeue_when_decodable(&self.accounts.cache(), account);
+        }
+        let has_account = !existing.is_absent();
         if is_wanted(namespace, has_account) {
             session.explain(|| "creates the service account default");
             create(session, &account).await?;

@@ -12,9 +12,10 @@ use crate::shared::ServiceAccount;
 /// A secret is enqueued by every change if it names an account.
 pub(super) fn keys_for_secret(change: &Change<TokenSecret>) -> Option<TokenKey> {
     match change {
-        Change::Added(secret) | Change::Updated { new: secret, .. } | Change::Deleted { last: secret, .. } => {
-            TokenKey::of(secret)
-        }
+        Change::Added(secret)
+        | Change::Updated { new: secret, .. }
+        | Change::Undecodable { last: secret }
+        | Change::Deleted { last: secret, .. } => TokenKey::of(secret),
     }
 }
 
@@ -27,7 +28,7 @@ pub(super) fn keys_for_account(
     let gone: &Meta = match change {
         Change::Deleted { last, .. } => &last.metadata,
         Change::Updated { old, new } if uid(old) != uid(new) => &old.metadata,
-        Change::Added(_) | Change::Updated { .. } => return Vec::new(),
+        Change::Added(_) | Change::Updated { .. } | Change::Undecodable { .. } => return Vec::new(),
     };
     let keys = secrets().into_iter().filter_map(|secret| TokenKey::of(&secret));
     keys.filter(|key| key.account() == gone.key && key.names(&gone.uid)).collect()

@@ -30,7 +30,7 @@
 //! upstream, the next process reads a changed key file; existing tokens stay valid while the API server knows their key.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/serviceaccount` of Kubernetes 1.36.3, `tokens_controller.go`. Header, claims and key id of a
+//! Upstream is `pkg/controller/serviceaccount` of Kubernetes 1.37.2, `tokens_controller.go`. Header, claims and key id of a
 //! token are equal. `docs/differences.md` has the differences that all controllers share.
 //!
 //! | here | upstream | reason |

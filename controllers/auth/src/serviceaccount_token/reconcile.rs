@@ -1,7 +1,7 @@
 //! The order of a reconcile: observe, plan, write.
 
 use kcm_framework::client::ApiError;
-use kcm_framework::informers::Informer;
+use kcm_framework::informers::{Informer, Lookup};
 use kcm_framework::{Reconcile, ReconcileError, Session, async_trait};
 
 use super::apply::{LiveAccount, LiveSecret, delete_secret, fill_secret, remove_reference};
@@ -21,7 +21,13 @@ pub(super) struct Reconciler {
 #[async_trait]
 impl Reconcile<TokenKey> for Reconciler {
     async fn reconcile(&self, key: &TokenKey, session: &Session) -> Result<(), ReconcileError> {
-        let cached = self.accounts.get(&key.account()).filter(|account| key.names(&account.metadata.uid));
+        let account = self.accounts.lookup(&key.account());
+        if let Lookup::Undecodable(account) = &account {
+            session.requeue_when_decodable(&self.accounts.cache(), account);
+            session.explain(|| format!("waits: the service account {} cannot be decoded", account.key));
+            return Ok(());
+        }
+        let cached = account.found().filter(|account| key.names(&account.metadata.uid));
         let secret = self.secrets.get(&key.secret).filter(|secret| secret.metadata.uid == key.uid);
         match (secret, cached) {
             (None, None) => {}

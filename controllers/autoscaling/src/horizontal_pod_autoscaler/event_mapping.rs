@@ -19,6 +19,7 @@ pub(super) fn keys_for_autoscaler(
     let is_urgent = match change {
         Change::Added(_) => on_spec_change,
         Change::Updated { old, new } => on_spec_change && spec(old) != spec(new),
+        Change::Undecodable { .. } => false,
         Change::Deleted { .. } => true,
     };
     Enqueue { key: change.key().clone(), after: if is_urgent { Duration::ZERO } else { period } }

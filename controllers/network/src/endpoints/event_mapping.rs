@@ -8,6 +8,6 @@ use kcm_framework::informers::Change;
 pub(super) fn keys_for_endpoints(change: &Change<Endpoints>) -> Option<ObjectKey> {
     match change {
         Change::Deleted { last, .. } => Some(last.metadata.key.clone()),
-        Change::Added(_) | Change::Updated { .. } => None,
+        Change::Added(_) | Change::Updated { .. } | Change::Undecodable { .. } => None,
     }
 }

@@ -30,14 +30,15 @@
 //! client stays until the Service or one of its Pods changes.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/endpoint` of Kubernetes 1.36.3. `docs/differences.md` has the differences that all
+//! Upstream is `pkg/controller/endpoint` of Kubernetes 1.37.2. `docs/differences.md` has the differences that all
 //! controllers share.
 //!
 //! | here | upstream | reason |
 //! | --- | --- | --- |
 //! | Truncated Endpoints are updated if their content changes. | They are updated in each sync. | Fewer requests. |
 //! | A deletion is sent if the cache has the Endpoints. | A deletion is always sent. | Fewer requests. |
-//! | While a Service of 50 endpoints or more changes, a reconcile begins at the earliest 0.1 ms per endpoint after the last one began, at most 80 ms. | It begins when the last one has ended, which takes as long. | Fewer requests. |
+//! | While Pods of a Service change, a reconcile begins at the earliest 10 ms, or 0.1 ms per endpoint, after the last one began. The time doubles to 80 ms while changes continue. | It begins when the last one has ended, which takes as long. | Fewer requests. |
+//! | A change of a Pod that serves neither before nor after it waits half a second to a second, unless the Service publishes addresses that are not ready. | It does not wait. | Fewer requests: its readiness is mostly written with it. |
 //! | There is no event about a conflict, or about Endpoints to create that exist. | There is an event. | The write is retried at once. |
 //! | The event about a failed creation is in the namespace of the Service. | It is in `default`. | Users find it with the Service. |
 //! | A Pod without an address enqueues no Service. | It enqueues its Services. | It is no endpoint. |

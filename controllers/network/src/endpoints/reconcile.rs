@@ -1,11 +1,10 @@
 //! The order of a reconcile: observe, plan, write.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use kcm_framework::api::views::{Endpoints, PodAddresses, Service};
 use kcm_framework::api::{ObjectKey, PartReader};
-use kcm_framework::informers::Informer;
+use kcm_framework::informers::{Informer, Lookup};
 use kcm_framework::workqueue::{Priority, Queue};
 use kcm_framework::{ReconcileError, ReconcileObject, Session, async_trait};
 
@@ -19,10 +18,6 @@ use crate::shared::trigger_time::TriggerTimes;
 
 /// The annotation of endpoints that hold a record of leader election.
 pub(super) const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
-
-/// Delay after which a service is reconciled again that selects a pod which cannot be decoded. The deletion of the pod
-/// changes no cache.
-const UNDECODABLE_DELAY: Duration = Duration::from_secs(30);
 
 /// Reconciles services.
 pub(super) struct Reconciler {
@@ -53,16 +48,25 @@ impl ReconcileObject<Service> for Reconciler {
             return Ok(());
         }
         if let Some(pod) = self.pods.undecodable(service) {
-            session.requeue_after(UNDECODABLE_DELAY);
-            session.explain(|| format!("leaves its endpoints as they are, as pod {} cannot be decoded", pod.name()));
+            self.pods.requeue_when_decodable(&pod, session);
+            session
+                .explain(|| format!("leaves its endpoints as they are, as pod {} cannot be decoded", pod.key.name()));
             return Ok(());
         }
         let key = &service.metadata.key;
+        let existing = match self.endpoints.lookup(key) {
+            Lookup::Found(endpoints) => Some(endpoints),
+            Lookup::Absent => None,
+            Lookup::Undecodable(endpoints) => {
+                session.requeue_when_decodable(&self.endpoints.cache(), &endpoints);
+                session.explain(|| "leaves its endpoints as they are, as they cannot be decoded");
+                return Ok(());
+            }
+        };
         let pods = self.pods.of(service);
         self.batching.begins(key, pods.len());
         // Even if nothing is written, the next change is compared with this state.
         let trigger = self.triggers.next(service, &pods, self.addresses);
-        let existing = self.endpoints.get(key);
         let observed = existing.as_deref().map(observe).transpose()?;
         let plan = plan(service, subsets_of(service, &pods, self.addresses), observed, trigger);
         session.explain(|| plan.explain());

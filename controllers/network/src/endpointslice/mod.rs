@@ -31,7 +31,7 @@
 //! a deleted Service; the garbage collector does.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/endpointslice` and `k8s.io/endpointslice` of Kubernetes 1.36.3. `docs/differences.md` has the
+//! Upstream is `pkg/controller/endpointslice` and `k8s.io/endpointslice` of Kubernetes 1.37.2. `docs/differences.md` has the
 //! differences that all controllers share.
 //!
 //! | here | upstream | reason |
@@ -39,7 +39,8 @@
 //! | The metric of syncs never counts the result `stale`. | It counts syncs with a stale cache. | A Service waits until the cache shows its writes. |
 //! | A Pod without an address enqueues no Service. | It enqueues its Services. | It is no endpoint. |
 //! | A Pod that ends leaves its slices at once. | It leaves them with the next change, if it was not ready before. | A Pod that has ended gets no traffic. |
-//! | While a Service of 50 endpoints or more changes, a reconcile begins at the earliest 0.1 ms per endpoint after the last one began, at most 80 ms. | It begins when the last one has ended, which takes as long. | Fewer requests. |
+//! | While Pods of a Service change, a reconcile begins at the earliest 10 ms, or 0.1 ms per endpoint, after the last one began. The time doubles to 80 ms while changes continue. | It begins when the last one has ended, which takes as long. | Fewer requests. |
+//! | A change of a Pod that serves neither before nor after it waits half a second to a second, unless the Service publishes addresses that are not ready. | It does not wait. | Fewer requests: its readiness is mostly written with it. |
 //! | A slice that is used again keeps annotations, finalizers and owners, and its update carries its version. | It is replaced, whatever its version. | Changes of other clients are not lost. |
 //! | Endpoints, and zones of hints, are placed in the order of names. | They are placed at random. | A reconcile of the same state does the same. |
 //! | A change of the CPUs of a Node counts at once. | It counts when the next Node is created or deleted, or changes its readiness or zone. | Hints follow the current CPUs. |

@@ -12,7 +12,7 @@ use super::hints::distribution::TrafficDistribution;
 use super::hints::topology::{ServiceHints, set_hints};
 use super::observe::{Candidate, Observed};
 use super::placement::place;
-use super::zones::{Shares, zone_of};
+use super::zones::Shares;
 use super::{MANAGED_BY, TOPOLOGY_AWARE_HINTS, TOPOLOGY_MODE};
 use crate::shared::pods::ips_of_family;
 use crate::shared::ports::port_in_pod;
@@ -37,7 +37,7 @@ pub(super) struct Settings<'a> {
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) families: Vec<FamilyPlan>,
-    /// Slices of families that the service does not have.
+    /// Slices of families that the service does not have, and slices that cannot be read.
     pub(super) foreign: Vec<Arc<EndpointSlice>>,
     /// The pods that are left out because their nodes do not exist: name of the pod, name of the node.
     pub(super) without_node: Vec<(String, String)>,
@@ -86,7 +86,7 @@ pub(super) fn plan(service: &Service, observed: Observed, settings: Settings<'_>
     let families = families_of(service);
     let mut plan = Plan {
         families: Vec::with_capacity(families.len()),
-        foreign: Vec::new(),
+        foreign: observed.invalid,
         without_node: Vec::new(),
         by_topology,
         distribution: distribution.filter(|_| !by_topology),
@@ -102,7 +102,7 @@ pub(super) fn plan(service: &Service, observed: Observed, settings: Settings<'_>
             plan.foreign.push(slice.object);
         }
     }
-    let is_left_out = |candidate: &Candidate| candidate.node.is_none() && !service.publish_not_ready_addresses;
+    let is_left_out = |candidate: &Candidate| candidate.node.is_absent() && !service.publish_not_ready_addresses;
     for candidate in observed.candidates.iter().filter(|candidate| is_left_out(candidate)) {
         let pod = &candidate.pod;
         let node = pod.node_name.as_deref().unwrap_or_default().to_owned();
@@ -254,7 +254,7 @@ impl Family<'_> {
             let ports = self.service.ports.iter();
             let numbers: Vec<Option<i32>> = ports.map(|port| port_in_pod(port, addresses)).collect();
             let endpoints = by_numbers.entry(numbers).or_default();
-            if candidate.node.is_some() || self.service.publish_not_ready_addresses {
+            if !candidate.node.is_absent() || self.service.publish_not_ready_addresses {
                 endpoints.extend(self.endpoint(candidate, addresses));
             }
         }
@@ -311,7 +311,7 @@ impl Family<'_> {
                 ..TargetRef::default()
             }),
             node_name: pod.node_name.as_ref().map(ToString::to_string),
-            zone: candidate.node.as_deref().and_then(zone_of).map(str::to_owned),
+            zone: candidate.zone().map(str::to_owned),
             ..Endpoint::default()
         })
     }

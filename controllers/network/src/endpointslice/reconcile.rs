@@ -56,10 +56,6 @@ pub(super) struct Reconciler {
     pub(super) state: Arc<State>,
 }
 
-/// Delay after which a service is reconciled again that selects a pod which cannot be decoded. The deletion of the pod
-/// changes no cache.
-const UNDECODABLE_DELAY: Duration = Duration::from_secs(30);
-
 #[async_trait]
 impl ReconcileObject<Service> for Reconciler {
     /// Follows the nodes, whose changes were not seen while the loop did not run, and forgets the writes whose events were
@@ -91,11 +87,18 @@ impl Reconciler {
             return Ok(());
         }
         if let Some(pod) = self.caches.pods.undecodable(service) {
-            session.requeue_after(UNDECODABLE_DELAY);
-            session.explain(|| format!("leaves its slices as they are, as pod {} cannot be decoded", pod.name()));
+            self.caches.pods.requeue_when_decodable(&pod, session);
+            session.explain(|| format!("leaves its slices as they are, as pod {} cannot be decoded", pod.key.name()));
             return Ok(());
         }
-        let observed = self.caches.observe(service)?;
+        let observed = self.caches.observe(service);
+        for node in observed.undecodable_nodes() {
+            session.requeue_when_decodable(&self.caches.nodes.cache(), node);
+            session.explain(|| format!("keeps the endpoints on node {}, which cannot be decoded", node.key.name()));
+        }
+        for slice in &observed.invalid {
+            session.explain(|| format!("replaces slice {}, which cannot be read", slice.metadata.key.name()));
+        }
         let key = &service.metadata.key;
         self.state.batching.begins(key, observed.candidates.len());
         let trigger = self.state.triggers.next(service, &observed.pods, self.caches.addresses);

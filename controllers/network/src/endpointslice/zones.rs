@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use kcm_framework::api::ObjectKey;
 use kcm_framework::api::views::Node;
+use kcm_framework::api::{Meta, ObjectKey};
 use kcm_framework::informers::Change;
 
 /// The label of a node that names its zone.
@@ -43,6 +43,8 @@ impl ZoneCpus {
     pub(super) fn follow(&mut self, change: &Change<Node>) -> bool {
         match change {
             Change::Added(node) | Change::Updated { new: node, .. } => self.set(change.key(), part_of(node)),
+            // The node still exists, with the CPUs that it had.
+            Change::Undecodable { .. } => false,
             Change::Deleted { .. } => self.set(change.key(), Part::Nothing),
         }
     }
@@ -110,12 +112,13 @@ fn part_of(node: &Node) -> Part {
     if !node.is_ready || EXCLUDED.iter().any(|label| node.metadata.labels.contains_key(label)) {
         return Part::Nothing;
     }
-    match zone_of(node) {
+    match zone_of(&node.metadata) {
         Some(zone) if node.allocatable_cpu_millis > 0 => Part::Zone(zone.into(), node.allocatable_cpu_millis),
         Some(_) | None => Part::Unknown,
     }
 }
 
-pub(super) fn zone_of(node: &Node) -> Option<&str> {
-    node.metadata.labels.get(ZONE).filter(|zone| !zone.is_empty())
+/// Returns the zone that the labels of a node name.
+pub(super) fn zone_of(node: &Meta) -> Option<&str> {
+    node.labels.get(ZONE).filter(|zone| !zone.is_empty())
 }

@@ -25,7 +25,9 @@ pub(super) fn is_mirrored(endpoints: &Endpoints) -> bool {
 /// Endpoints are enqueued if they are mirrored before or after the change.
 pub(super) fn keys_for_endpoints(change: &Change<Endpoints>) -> Option<ObjectKey> {
     let is_concerned = match change {
-        Change::Added(endpoints) | Change::Deleted { last: endpoints, .. } => is_mirrored(endpoints),
+        Change::Added(endpoints)
+        | Change::Undecodable { last: endpoints }
+        | Change::Deleted { last: endpoints, .. } => is_mirrored(endpoints),
         Change::Updated { old, new } => is_mirrored(old) || is_mirrored(new),
     };
     is_concerned.then(|| change.key().clone())
@@ -38,6 +40,8 @@ pub(super) fn keys_for_service(change: &Change<Service>) -> Option<ObjectKey> {
     let is_concerned = match change {
         Change::Added(service) | Change::Deleted { last: service, .. } => !selects(service),
         Change::Updated { old, new } => selects(old) != selects(new),
+        // It still exists, and its endpoints are mirrored.
+        Change::Undecodable { .. } => false,
     };
     is_concerned.then(|| change.key().clone())
 }

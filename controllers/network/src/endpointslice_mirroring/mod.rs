@@ -21,13 +21,15 @@
 //!   a Service that selects Pods.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/endpointslicemirroring` of Kubernetes 1.36.3. `docs/differences.md` has the differences that
+//! Upstream is `pkg/controller/endpointslicemirroring` of Kubernetes 1.37.2. `docs/differences.md` has the differences that
 //! all controllers share.
 //!
 //! | here | upstream | reason |
 //! | --- | --- | --- |
 //! | An update carries the version of the slice, and keeps its finalizers. | An update replaces the slice, whatever its version. | Changes of other clients are not lost. |
 //! | A terminating slice is replaced. | A terminating slice is updated. | Its endpoints are not lost when it is deleted. |
+//! | A key that fails is retried without limit. | It is retried 15 times. | Slices must not stay outdated after an outage. |
+//! | Slices are not written if only a reserved label of the Endpoints differs. | They are written at each sync. | Nothing would change. |
 //! | A slice that would be deleted is used again for a slice of its family. | It is used for a slice of any family, if several are created at once. | No slice of the other family is lost until the next change. |
 
 mod apply;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kcm_framework::api::ObjectKey;
 use kcm_framework::api::views::{Endpoints, Service};
-use kcm_framework::informers::Informer;
+use kcm_framework::informers::{Informer, Lookup};
 use kcm_framework::{ReconcileError, ReconcileObject, Session, async_trait};
 use tokio::time::Instant;
 
@@ -51,13 +51,24 @@ impl ReconcileObject<Endpoints> for Reconciler {
 impl Reconciler {
     async fn sync(&self, endpoints: &Endpoints, session: &Session) -> Result<(), ReconcileError> {
         let key = &endpoints.metadata.key;
-        if !is_mirrored(endpoints) || !self.has_service_without_selector(key) {
+        let service = self.services.lookup(key);
+        if let Lookup::Undecodable(service) = &service
+            && is_mirrored(endpoints)
+        {
+            session.requeue_when_decodable(&self.services.cache(), service);
+            session.explain(|| "leaves the slices as they are, as the service cannot be decoded");
+            return Ok(());
+        }
+        let has_service_without_selector = service.found().is_some_and(|service| service.selector.is_empty());
+        if !is_mirrored(endpoints) || !has_service_without_selector {
             return self.clean_up(key, session).await;
         }
-        let slices = self.slices.of(key, MANAGED_BY).into_iter();
-        let slices = slices.filter(|slice| !slice.metadata.is_terminating()).map(ExistingSlice::read);
-        let slices = slices.collect::<Result<_, _>>()?;
-        let plan = plan(endpoints, subsets_in(&endpoints.document)?, slices, self.max_endpoints);
+        let (slices, invalid) = ExistingSlice::read_all(self.slices.of(key, MANAGED_BY));
+        let mut plan = plan(endpoints, subsets_in(&endpoints.document)?, slices, self.max_endpoints);
+        for slice in invalid {
+            session.explain(|| format!("replaces slice {}, which cannot be read", slice.metadata.key.name()));
+            plan.delete.push(slice);
+        }
         session.explain(|| {
             let (create, update, delete) = (plan.create.len(), plan.update.len(), plan.delete.len());
             format!("creates {create}, updates {update} and deletes {delete} slices")
@@ -68,10 +79,6 @@ impl Reconciler {
             session.record(endpoints, event);
         }
         Ok(self.writer(session).write(endpoints, &plan).await?)
-    }
-
-    fn has_service_without_selector(&self, key: &ObjectKey) -> bool {
-        self.services.get(key).is_some_and(|service| service.selector.is_empty())
     }
 
     /// Deletes the slices of endpoints that are not mirrored.

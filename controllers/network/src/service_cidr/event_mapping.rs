@@ -45,7 +45,8 @@ pub(super) fn keys_for_address(
 ) -> Vec<ObjectKey> {
     let address = match change {
         Change::Added(address) | Change::Deleted { last: address, .. } => allocated(address),
-        Change::Updated { .. } => None,
+        // An address that cannot be decoded is still allocated.
+        Change::Updated { .. } | Change::Undecodable { .. } => None,
     };
     let Some(address) = address else { return Vec::new() };
     let contains = |cidr: &&Arc<ServiceCidr>| ranges(cidr).any(|range| range.has_address(address));

@@ -20,7 +20,7 @@
 //! It creates no `ServiceCIDR` and no `IPAddress`; the API server does.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/servicecidrs` of Kubernetes 1.36.3. `docs/differences.md` has the differences that all
+//! Upstream is `pkg/controller/servicecidrs` of Kubernetes 1.37.2. `docs/differences.md` has the differences that all
 //! controllers share.
 //!
 //! | here | upstream | reason |

@@ -25,7 +25,14 @@ impl ReconcileObject<ServiceCidr> for Reconciler {
         // there are services.
         let (all, addresses): (_, Vec<IpAddr>) = if cidr.metadata.is_terminating() {
             let addresses = self.addresses.list();
-            (self.cidrs.list(), addresses.iter().filter_map(|address| allocated(address)).collect())
+            let decoded = addresses.iter().filter_map(|address| allocated(address));
+            // The name is the address. It is not known to be allocated, but it may be.
+            let undecodable = self.addresses.undecodable_objects();
+            let undecodable = undecodable.iter().filter_map(|object| {
+                session.requeue_when_decodable(&self.addresses.cache(), object);
+                object.key.name().parse().ok()
+            });
+            (self.cidrs.list(), decoded.chain(undecodable).collect())
         } else {
             (Vec::new(), Vec::new())
         };

@@ -3,9 +3,10 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use kcm_framework::Session;
+use kcm_framework::api::PartReader;
 use kcm_framework::api::views::{Pod, PodAddresses, Service};
-use kcm_framework::api::{ObjectKey, PartReader};
-use kcm_framework::informers::{Index, Informer};
+use kcm_framework::informers::{Index, Informer, UndecodableObject};
 
 use super::{label_key, selects};
 
@@ -45,13 +46,16 @@ impl SelectedPods {
     }
 
     /// Returns a pod that the service selects and that cannot be decoded, so that it is in no cache.
-    pub(crate) fn undecodable(&self, service: &Service) -> Option<ObjectKey> {
-        let undecodable = self.pods.undecodable_objects();
-        let selected = undecodable.into_iter().find(|pod| {
+    pub(crate) fn undecodable(&self, service: &Service) -> Option<Arc<UndecodableObject>> {
+        self.pods.undecodable_objects().into_iter().find(|pod| {
             pod.key.namespace() == service.metadata.key.namespace()
                 && pod.meta.as_ref().is_none_or(|meta| selects(&service.selector, &meta.labels))
-        });
-        selected.map(|pod| pod.key.clone())
+        })
+    }
+
+    /// Reconciles the service again when the pod changes.
+    pub(crate) fn requeue_when_decodable(&self, pod: &Arc<UndecodableObject>, session: &Session) {
+        session.requeue_when_decodable(&self.pods.cache(), pod);
     }
 }
 

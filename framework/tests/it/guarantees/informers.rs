@@ -6,7 +6,7 @@ use kcm_api::views::Pod;
 use kcm_api::{DecodeError, Meta, ObjectKey, PartialObjectMeta, View};
 use kcm_framework::client::{Patch, Payload};
 use kcm_framework::{Loops, Reconcile, ReconcileError, Session, Source, async_trait};
-use kcm_informers::{Informer, ListOptions};
+use kcm_informers::{Informer, ListOptions, Lookup};
 use kcm_sandbox_apiserver::{PODS, Sandbox};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -203,4 +203,71 @@ async fn a_write_to_an_object_that_cannot_be_decoded_is_confirmed_by_its_metadat
     sandbox.patch(&SETS, &key("spoils"), &json!({ "size": 2 })).unwrap();
     settle().await;
     assert_eq!(noting.take(), ["spoils"], "the key does not wait for its write");
+}
+
+/// Looks up a part by the name of the key, and waits for it if it cannot be decoded.
+struct LooksUp {
+    parts: Informer<Sized>,
+    noting: Noting,
+}
+
+#[async_trait]
+impl Reconcile for LooksUp {
+    async fn reconcile(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
+        let found = match self.parts.lookup(key) {
+            Lookup::Found(_) => "found",
+            Lookup::Absent => "absent",
+            Lookup::Undecodable(object) => {
+                session.requeue_when_decodable(&self.parts.cache(), &object);
+                "undecodable"
+            }
+        };
+        self.noting.0.lock().push(format!("{} {found}", key.name()));
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_looks_up_an_object_that_cannot_be_decoded_is_reconciled_again_when_it_changes() {
+    let sandbox = sandbox();
+    for name in ["mended", "deleted", "absent"] {
+        sandbox.create(&SETS, set(name, 0)).unwrap();
+    }
+    for name in ["mended", "deleted"] {
+        sandbox.create(&PARTS, sized(part(name, "unused"), &json!("big"))).unwrap();
+    }
+    let noting = Noting::default();
+    let notes = noting.clone();
+    let manager = Setup::on(&sandbox)
+        .controller(descriptor("a-controller"), move |context| {
+            let mut sets = context.control_loop("sets");
+            sets.primary_for::<Sized>(Source::of(SETS));
+            let parts = sets.reads_for::<Sized>(Source::of(PARTS));
+            let sets = sets.reconcile(LooksUp { parts, noting: notes.clone() });
+            async move { Ok(Loops::new().with(sets)) }
+        })
+        .start();
+    let held = || {
+        let status = manager.handle.controllers().into_iter().flat_map(|controller| controller.loops);
+        status.map(|one| one.held.undecodable).sum::<usize>()
+    };
+    settle().await;
+    let mut first = noting.take();
+    first.sort();
+    assert_eq!(
+        (first, held()),
+        (["absent absent", "deleted undecodable", "mended undecodable"].map(str::to_owned).into(), 2)
+    );
+    sandbox.delete(&PARTS, &key("deleted")).unwrap();
+    settle().await;
+    assert_eq!((noting.take(), held()), (vec!["deleted absent".to_owned()], 1), "although it was never in the cache");
+    sandbox.patch(&PARTS, &key("mended"), &json!({ "size": "bigger" })).unwrap();
+    settle().await;
+    assert_eq!((noting.take(), held()), (vec!["mended undecodable".to_owned()], 1));
+    sandbox.patch(&PARTS, &key("mended"), &json!({ "size": 1 })).unwrap();
+    settle().await;
+    assert_eq!((noting.take(), held()), (vec!["mended found".to_owned()], 0));
+    sandbox.patch(&PARTS, &key("mended"), &json!({ "size": 2 })).unwrap();
+    settle().await;
+    assert_eq!(noting.take(), [""; 0], "a change that was not waited for");
 }

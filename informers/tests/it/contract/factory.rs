@@ -123,6 +123,7 @@ fn note_metadata(informer: &MetadataInformer) -> Notifications {
         let kind = match change {
             Change::Added(_) => "added",
             Change::Updated { .. } => "updated",
+            Change::Undecodable { .. } => "undecodable",
             Change::Deleted { .. } => "removed",
         };
         notes.note(format!("{kind} {}", change.key().name()));

@@ -35,6 +35,7 @@ async fn a_watch_in_protobuf_is_read_whatever_its_chunks() {
             notes.note(match change {
                 Change::Added(pod) => format!("added {}", pod.metadata.key.name()),
                 Change::Updated { new, .. } => format!("updated {}", new.metadata.key.name()),
+                Change::Undecodable { last } => format!("undecodable {}", last.metadata.key.name()),
                 Change::Deleted { last, .. } => format!("removed {}", last.metadata.key.name()),
             });
         });

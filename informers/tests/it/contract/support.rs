@@ -302,6 +302,7 @@ impl Notifications {
         let text = match change {
             Change::Added(new) => format!("added {}", label(new)),
             Change::Updated { old, new } => format!("updated {} to {}", label(old), label(new)),
+            Change::Undecodable { last } => format!("undecodable {}", label(last)),
             Change::Deleted { last, final_state_known: true } => format!("removed {}", label(last)),
             Change::Deleted { last, final_state_known: false } => format!("removed perhaps {}", label(last)),
         };

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
+use kcm_informers::Lookup;
+
 use super::*;
 
 #[tokio::test(start_paused = true)]
@@ -34,7 +36,7 @@ async fn is_known_by_its_metadata() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn leaves_the_cache_as_if_deleted_and_comes_back_as_if_added() {
+async fn leaves_the_cache_as_undecodable_and_comes_back_as_if_added() {
     let (mut peer, _factory, informer) = widgets();
     let (notified, hooked) = (add_event_handler(&informer, "test"), Notifications::default());
     let (notes, cache) = (hooked.clone(), informer.clone());
@@ -49,10 +51,7 @@ async fn leaves_the_cache_as_if_deleted_and_comes_back_as_if_added() {
     hooked.take();
     stream.event("MODIFIED", &undecodable("x", 6));
     informer.wait_for_resource_version(&6.into()).await;
-    assert_eq!(
-        (notified.take(), hooked.take()),
-        (vec!["removed perhaps x@1".to_owned()], vec!["None true".to_owned()])
-    );
+    assert_eq!((notified.take(), hooked.take()), (vec!["undecodable x@1".to_owned()], vec!["None true".to_owned()]));
     stream.event("MODIFIED", &widget("x", 7));
     informer.wait_for_resource_version(&7.into()).await;
     assert_eq!((notified.take(), hooked.take()), (vec!["added x@7".to_owned()], vec!["None true".to_owned()]));
@@ -67,6 +66,67 @@ async fn leaves_the_cache_as_if_deleted_and_comes_back_as_if_added() {
         (notified.take(), hooked.take()),
         (vec!["removed perhaps x@7".to_owned()], ended.map(str::to_owned).to_vec())
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn that_was_in_the_cache_is_notified_as_deleted_when_it_is_deleted() {
+    let names = ["deleted", "deleted-decodable", "recreated", "recreated-undecodable", "unlisted", "listed", "decoded"];
+    let (mut peer, _factory, informer) = widgets();
+    let notified = add_event_handler(&informer, "test");
+    let first: Vec<String> = names.iter().zip(1..).map(|(name, version)| widget(name, version)).collect();
+    let stream = peer.serves(20, &[&first[..], &[undecodable("never-decoded", 19)]].concat()).await;
+    informer.wait_synced().await;
+    for (name, version) in names.iter().zip(21..) {
+        stream.event("MODIFIED", &undecodable(name, version));
+    }
+    informer.wait_for_resource_version(&27.into()).await;
+    let undecodable_names: Vec<String> =
+        names.iter().zip(1..).map(|(name, v)| format!("undecodable {name}@{v}")).collect();
+    assert_eq!(notified.take().split_off(names.len()), undecodable_names);
+    stream.event("MODIFIED", &undecodable("deleted", 30));
+    stream.event("DELETED", &undecodable("deleted", 31));
+    stream.event("DELETED", &widget("deleted-decodable", 32));
+    stream.event("ADDED", &widget_with("recreated", 33, "another", "", "1"));
+    stream.event("ADDED", &widget_with("recreated-undecodable", 34, "another", "", r#""big""#));
+    stream.event("DELETED", &undecodable("never-decoded", 35));
+    informer.wait_for_resource_version(&35.into()).await;
+    assert_eq!(
+        notified.take(),
+        [
+            "removed perhaps deleted@1",
+            "removed deleted-decodable@32",
+            "removed perhaps recreated@3",
+            "added recreated@33",
+            "removed perhaps recreated-undecodable@4",
+        ]
+    );
+    // Of a list, the objects that it does not have, and not those that it has.
+    stream.error(410, "Expired", "too old");
+    let list =
+        [widget_with("recreated", 33, "another", "", r#""big""#), undecodable("listed", 26), widget("decoded", 36)];
+    let stream = peer.serves(40, &list).await;
+    informer.wait_for_resource_version(&40.into()).await;
+    assert_eq!(notified.take(), ["removed perhaps unlisted@5", "undecodable recreated@33", "added decoded@36"]);
+    stream.event("DELETED", &undecodable("listed", 41));
+    informer.wait_for_resource_version(&41.into()).await;
+    assert_eq!(notified.take(), ["removed perhaps listed@6"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn is_found_by_a_lookup_and_is_not_absent() {
+    let (mut peer, _factory, informer) = widgets();
+    let stream = peer.serves(5, &[undecodable("x", 1), widget("y", 2)]).await;
+    informer.wait_synced().await;
+    let found = |name: &str| match informer.lookup(&key(name)) {
+        Lookup::Found(widget) => format!("found {}", widget.metadata.resource_version),
+        Lookup::Absent => "absent".to_owned(),
+        Lookup::Undecodable(object) => format!("undecodable {}", object.resource_version),
+    };
+    assert_eq!([found("x"), found("y"), found("z")], ["undecodable 1", "found 2", "absent"]);
+    stream.event("DELETED", &undecodable("x", 6));
+    stream.event("MODIFIED", &undecodable("y", 7));
+    informer.wait_for_resource_version(&7.into()).await;
+    assert_eq!([found("x"), found("y")], ["absent", "undecodable 7"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -213,7 +273,7 @@ async fn may_be_one_for_which_an_index_function_panics() {
     stream.event("DELETED", &sized("bad", 8, "13"));
     informer.wait_for_resource_version(&8.into()).await;
     assert_eq!((contents(&informer), index.count(&1), informer.undecodable_objects().len()), ("x@7".to_owned(), 1, 0));
-    assert_eq!(notified.take(), ["removed perhaps x@2", "added x@7"]);
+    assert_eq!(notified.take(), ["undecodable x@2", "added x@7"]);
     // A new list whose object it refuses, and a new index.
     drop(index);
     stream.event("MODIFIED", &sized("y", 9, "13"));

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use kcm_framework::api::{KnownView as _, ObjectKey, Resource};
+use kcm_testing::sandbox::direct::DirectClient;
 use kcm_testing::sandbox::{Fault, Sandbox, Status, Verb};
 use kcm_testing::{TestCluster, TestEnvironment, kill_after_each_write};
 use serde_json::{Value, json};
@@ -120,4 +121,19 @@ async fn it_ends_the_same_whatever_write_it_is_killed_after() {
     })
     .await;
     assert_eq!(writes, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_role_that_cannot_be_decoded_gives_up_its_rules_when_it_is_deleted() {
+    let broken = environment().allow_error("Object cannot be decoded").prepare(|sandbox| {
+        sandbox.create(&ROLES, role("edit", &json!({ "to": "admin" }), &["delete"])).unwrap();
+        DirectClient::new(sandbox)
+            .merge(&ROLES, &ObjectKey::cluster_scoped("edit"), None, &json!({ "rules": 5 }))
+            .unwrap();
+    });
+    let cluster = start(broken).await;
+    cluster.advance(Duration::from_mins(2)).await;
+    assert_eq!(get(cluster.sandbox(), "admin")["rules"], json!([rule("old")]), "its rules are not known");
+    cluster.sandbox().delete(&ROLES, &ObjectKey::cluster_scoped("edit")).unwrap();
+    admin_has(&cluster, &["get", "list"]).await;
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use kcm_framework::api::{KnownView as _, ObjectKey, Resource};
+use kcm_testing::sandbox::direct::DirectClient;
 use kcm_testing::sandbox::{CONFIG_MAPS, Fault, PODS, Sandbox, Status, Verb};
 use kcm_testing::{TestCluster, TestEnvironment, kill_after_each_write};
 use serde_json::{Value, json};
@@ -218,4 +219,29 @@ async fn it_ends_the_same_whatever_write_it_is_killed_after() {
     })
     .await;
     assert_eq!(writes, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_that_cannot_be_read_holds_up_no_other() {
+    let cluster = after_a_round(environment().prepare(|sandbox| {
+        create_secret(sandbox, "bad");
+        let labels = json!({ "metadata": { "labels": { "a": 5 } } });
+        DirectClient::new(sandbox).merge(&SECRETS, &key("bad"), None, &labels).unwrap();
+    }))
+    .await;
+    assert!(!has_old(cluster.sandbox()), "the round goes on");
+    assert!(cluster.sandbox().get(&SECRETS, &key("bad")).is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_round_that_fails_is_repeated_after_ten_minutes() {
+    let cluster = after_a_round(environment().prepare(|sandbox| {
+        let expired = Status::new(410, "Expired", "the continue token has expired");
+        sandbox.faults().inject(Fault::on(Verb::List).resource(SECRETS).times(1).fail(expired));
+    }))
+    .await;
+    cluster.advance(Duration::from_mins(9)).await;
+    assert!(has_old(cluster.sandbox()));
+    cluster.advance(Duration::from_mins(2)).await;
+    assert!(!has_old(cluster.sandbox()));
 }

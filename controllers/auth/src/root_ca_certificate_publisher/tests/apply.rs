@@ -5,6 +5,7 @@ use std::time::Duration;
 use kcm_framework::Extensions;
 use kcm_framework::api::ObjectKey;
 use kcm_framework::client::ClientAuthority;
+use kcm_testing::sandbox::direct::DirectClient;
 use kcm_testing::sandbox::{CONFIG_MAPS, Fault, NAMESPACES, Sandbox, Status, Verb};
 use kcm_testing::{TestCluster, TestEnvironment, kill_after_each_write};
 use serde_json::{Value, json};
@@ -164,4 +165,20 @@ async fn it_ends_the_same_whatever_write_it_is_killed_after() {
     })
     .await;
     assert!(writes >= 5, "{writes} writes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_config_map_that_cannot_be_decoded_is_left_alone_until_it_is_deleted() {
+    let cluster = start(environment().allow_error("Object cannot be decoded")).await;
+    is_published(&cluster, "shop", CA).await;
+    cluster.settle().await;
+    let written = writes(&cluster);
+    let data = json!({ "data": { "ca.crt": 5 } });
+    DirectClient::new(cluster.sandbox()).merge(&CONFIG_MAPS, &key("shop"), None, &data).unwrap();
+    let labels = json!({ "metadata": { "labels": { "a": "b" } } });
+    cluster.sandbox().patch(&NAMESPACES, &ObjectKey::cluster_scoped("shop"), &labels).unwrap();
+    cluster.advance(Duration::from_hours(1)).await;
+    assert_eq!(writes(&cluster), written);
+    cluster.sandbox().delete(&CONFIG_MAPS, &key("shop")).unwrap();
+    is_published(&cluster, "shop", CA).await;
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use kcm_framework::api::{KnownView as _, ObjectKey, Resource};
+use kcm_testing::sandbox::direct::DirectClient;
 use kcm_testing::sandbox::{Fault, NAMESPACES, Status};
 use kcm_testing::{TestCluster, TestEnvironment, kill_after_each_write};
 use serde_json::{Value, json};
@@ -138,4 +139,19 @@ async fn it_ends_the_same_whatever_write_it_is_killed_after() {
     })
     .await;
     assert!(writes >= 5, "{writes} writes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_account_that_cannot_be_decoded_is_created_again_when_it_is_deleted() {
+    let broken = environment().allow_error("Object cannot be decoded").prepare(|sandbox| {
+        sandbox.create(&ACCOUNTS, json!({ "metadata": { "namespace": "shop", "name": "default" } })).unwrap();
+        DirectClient::new(sandbox).merge(&ACCOUNTS, &key("shop"), None, &json!({ "secrets": 5 })).unwrap();
+    });
+    let cluster = start(broken).await;
+    has_account(&cluster, "kube-system").await;
+    let before = cluster.sandbox().get(&ACCOUNTS, &key("shop")).unwrap();
+    cluster.advance(Duration::from_mins(2)).await;
+    assert_eq!(cluster.sandbox().get(&ACCOUNTS, &key("shop")), Some(before), "it exists");
+    cluster.sandbox().delete(&ACCOUNTS, &key("shop")).unwrap();
+    has_account(&cluster, "shop").await;
 }

@@ -81,6 +81,60 @@ fn the_family_is_the_first_of_the_service() {
 }
 
 #[test]
+fn a_service_without_families_has_no_address_of_a_pod_of_the_other_family() {
+    let no_families = |cluster_ip: &str| json!({ "ipFamilies": null, "clusterIP": cluster_ip });
+    let pod = |ip: &str| json!({ "status": { "podIPs": [{ "ip": ip }] } });
+    for (name, of_service, of_pod, expected) in [
+        ("IPv4, and a pod of IPv4", no_families("10.1.0.1"), pod("10.0.0.1"), Some("10.0.0.1")),
+        ("IPv4, and a pod of IPv6", no_families("10.1.0.1"), pod("fd00::1"), None),
+        ("IPv6, and a pod of IPv4", no_families("fd01::1"), pod("10.0.0.1"), None),
+        ("headless, and a pod of IPv4", no_families("None"), pod("10.0.0.1"), Some("10.0.0.1")),
+        ("headless, and a pod of IPv6", no_families("None"), pod("fd00::1"), Some("fd00::1")),
+        ("headless, and a pod without an address", no_families("None"), json!({ "status": { "podIPs": [] } }), None),
+    ] {
+        let found = subsets(&of_service, &of_pod);
+        let ip = found.pointer("/0/addresses/0/ip").and_then(Value::as_str);
+        assert_eq!(ip, expected, "{name}");
+    }
+}
+
+#[test]
+fn phase_readiness_and_termination_decide_about_the_address() {
+    const READY: (usize, usize) = (1, 0);
+    const UNREADY: (usize, usize) = (0, 1);
+    const NONE: (usize, usize) = (0, 0);
+    for (phase, is_ready, is_deleted, expected, published) in [
+        ("Running", true, false, READY, READY),
+        ("Running", true, true, NONE, READY),
+        ("Running", false, false, UNREADY, READY),
+        ("Running", false, true, NONE, READY),
+        ("Pending", true, false, READY, READY),
+        ("Pending", true, true, NONE, READY),
+        ("Pending", false, false, UNREADY, READY),
+        ("Pending", false, true, NONE, READY),
+        ("Unknown", true, false, READY, READY),
+        ("Unknown", true, true, NONE, READY),
+        ("Unknown", false, false, UNREADY, READY),
+        ("Unknown", false, true, NONE, READY),
+        ("Failed", false, false, NONE, NONE),
+        ("Succeeded", false, false, NONE, NONE),
+    ] {
+        let conditions = json!([{ "type": "Ready", "status": if is_ready { "True" } else { "False" } }]);
+        let mut pod = json!({ "status": { "phase": phase, "conditions": conditions } });
+        if is_deleted {
+            merge(&mut pod, &json!({ "metadata": { "deletionTimestamp": "2026-01-02T12:00:00Z" } }));
+        }
+        for (tolerates, expected) in [(false, expected), (true, published)] {
+            let found = subsets(&json!({ "publishNotReadyAddresses": tolerates }), &pod);
+            let count =
+                |field: &str| found.pointer(&format!("/0/{field}")).and_then(Value::as_array).map_or(0, Vec::len);
+            let counts = (count("addresses"), count("notReadyAddresses"));
+            assert_eq!(counts, expected, "{phase}, ready {is_ready}, deleted {is_deleted}, published {tolerates}");
+        }
+    }
+}
+
+#[test]
 fn ports_are_those_of_the_service_in_the_pod() {
     let port = |target: Value| json!({ "name": "web", "protocol": "TCP", "port": 80, "targetPort": target });
     let with_app = json!({ "protocol": "TCP", "port": 80, "targetPort": 1, "appProtocol": "h2c" });

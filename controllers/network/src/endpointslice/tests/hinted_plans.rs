@@ -2,6 +2,7 @@
 
 use kcm_framework::api::views::{AddressType, Service};
 use kcm_framework::events::Event as _;
+use kcm_framework::informers::Lookup;
 use serde_json::json;
 
 use super::super::TOPOLOGY_MODE;
@@ -19,8 +20,8 @@ fn run(service: &Service, slices: Vec<ExistingSlice>, hints: &mut ServiceHints) 
     let shares = Shares::from([("a".to_owned(), 0.5), ("b".to_owned(), 0.5)]);
     let settings = Settings { max_endpoints: 100, shares: Some(&shares), addresses: addresses() };
     let candidates = ["a", "b"]
-        .map(|name| Candidate { node: Some(node("node-a", name, &json!({}))), ..candidate(name, &json!({})) });
-    let observed = Observed { pods: Vec::new(), candidates: candidates.into(), slices };
+        .map(|name| Candidate { node: Lookup::Found(node("node-a", name, &json!({}))), ..candidate(name, &json!({})) });
+    let observed = Observed { pods: Vec::new(), candidates: candidates.into(), slices, invalid: Vec::new() };
     plan(service, observed, settings, hints)
 }
 

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use kcm_framework::api::views::{EndpointSlice, Node, Service};
 use kcm_framework::api::{DecodeContext, Need, View as _};
+use kcm_framework::informers::Lookup;
 use serde_json::{Value, json};
 
 use super::observe::Candidate;
@@ -101,7 +102,10 @@ fn node(name: &str, zone: &str, change: &Value) -> Arc<Node> {
 fn candidate(name: &str, change: &Value) -> Candidate {
     let mut fields = json!({ "status": { "conditions": [{ "type": "Ready", "status": "True" }] } });
     merge(&mut fields, change);
-    Candidate { pod: pod(name, &json!({ "app": "web" }), &fields), node: Some(node("node-a", "a", &json!({}))) }
+    Candidate {
+        pod: pod(name, &json!({ "app": "web" }), &fields),
+        node: Lookup::Found(node("node-a", "a", &json!({}))),
+    }
 }
 
 /// The names of the pods of endpoints.

@@ -2,6 +2,7 @@
 
 use kcm_framework::api::View as _;
 use kcm_framework::api::views::Service;
+use kcm_framework::informers::Lookup;
 use serde_json::{Value, json};
 
 use super::super::hints::distribution::TrafficDistribution;
@@ -10,12 +11,12 @@ use super::super::observe::{Candidate, Observed};
 use super::super::plan::{FamilyPlan, Plan, Settings, labels_of, plan};
 use super::{annotated_service, candidate, endpoint, pods, slice, spec};
 use crate::shared::pods::can_be_endpoint;
-use crate::shared::slices::{Draft, ExistingSlice};
+use crate::shared::slices::{Draft, ExistingSlice, TargetRef};
 use crate::shared::tests::{addresses, merge, service};
 
 fn run(change: &Value, candidates: Vec<Candidate>, slices: Vec<ExistingSlice>) -> Plan {
     let settings = Settings { max_endpoints: 100, shares: None, addresses: addresses() };
-    let observed = Observed { pods: Vec::new(), candidates, slices };
+    let observed = Observed { pods: Vec::new(), candidates, slices, invalid: Vec::new() };
     plan(&service("web", &spec(change)), observed, settings, &mut ServiceHints::default())
 }
 
@@ -44,6 +45,23 @@ fn a_pod_becomes_an_endpoint() {
             "ports": [{ "name": "", "protocol": "TCP", "port": 8080 }],
         })
     );
+}
+
+#[test]
+fn pods_of_one_address_are_endpoints_each_unless_one_has_ended() {
+    let of = |endpoints: Vec<Candidate>| {
+        let family = one(run(&json!({}), endpoints, vec![]));
+        let endpoints = family.slices.create.into_iter().flat_map(|slice| slice.endpoints);
+        let name = |target: TargetRef| target.name;
+        endpoints.map(|it| (it.target_ref.map_or_else(String::new, name), it.addresses)).collect::<Vec<_>>()
+    };
+    let row = |name: &str| (name.to_owned(), vec!["10.0.0.1".to_owned()]);
+    let two = vec![candidate("a", &json!({})), candidate("b", &json!({}))];
+    assert_eq!(of(two), [row("a"), row("b")], "two ready pods");
+    let ended = candidate("a", &json!({ "status": { "phase": "Succeeded" } }));
+    let all = [ended, candidate("b", &json!({}))];
+    let can_be = |candidate: &Candidate| can_be_endpoint(&candidate.pod, addresses().of(&candidate.pod));
+    assert_eq!(of(all.into_iter().filter(can_be).collect()), [row("b")], "a completed and a ready pod");
 }
 
 #[test]
@@ -205,7 +223,7 @@ fn slices_of_a_family_that_the_service_does_not_have_are_deleted() {
 
 #[test]
 fn a_pod_whose_node_does_not_exist_is_left_out_unless_all_addresses_are_published() {
-    let lost = || vec![Candidate { node: None, ..candidate("a", &json!({})) }, candidate("b", &json!({}))];
+    let lost = || vec![Candidate { node: Lookup::Absent, ..candidate("a", &json!({})) }, candidate("b", &json!({}))];
     let plan = run(&json!({}), lost(), vec![]);
     assert_eq!(plan.without_node, [("a".to_owned(), "node-a".to_owned())]);
     assert_eq!(pods(&one(plan).slices.create[0].endpoints), ["b"]);
@@ -292,7 +310,7 @@ fn topology_comes_before_the_distribution_and_its_old_annotation_before_the_new_
     ] {
         let service = annotated_service(&annotations, &json!({ "trafficDistribution": distribution }));
         let settings = Settings { max_endpoints: 100, shares: None, addresses: addresses() };
-        let observed = Observed { pods: Vec::new(), candidates: Vec::new(), slices: Vec::new() };
+        let observed = Observed { pods: Vec::new(), candidates: Vec::new(), slices: Vec::new(), invalid: Vec::new() };
         let plan = plan(&service, observed, settings, &mut ServiceHints::default());
         assert_eq!((plan.by_topology, plan.distribution.map(TrafficDistribution::as_str)), expected, "{name}");
     }
@@ -336,7 +354,8 @@ fn a_slice_is_written_where_labels_of_the_service_differ() {
         let service = Service::decode(&service.to_string()).unwrap();
         let settings = Settings { max_endpoints: 100, shares: None, addresses: addresses() };
         let slices = vec![slice("web-0", &[endpoint("a")], &json!({ "metadata": { "labels": of_slice } }))];
-        let observed = Observed { pods: Vec::new(), candidates: vec![candidate("a", &json!({}))], slices };
+        let observed =
+            Observed { pods: Vec::new(), candidates: vec![candidate("a", &json!({}))], slices, invalid: Vec::new() };
         let plan = plan(&service, observed, settings, &mut ServiceHints::default());
         assert_eq!(one(plan).writes(), usize::from(is_written), "{name}");
     }
@@ -344,7 +363,7 @@ fn a_slice_is_written_where_labels_of_the_service_differ() {
 
 #[test]
 fn an_endpoint_leaves_with_its_node() {
-    let lost = |name: &str| Candidate { node: None, ..candidate(name, &json!({})) };
+    let lost = |name: &str| Candidate { node: Lookup::Absent, ..candidate(name, &json!({})) };
     let existing = || vec![slice("web-0", &[endpoint("a"), endpoint("b")], &json!({}))];
     let family = one(run(&json!({}), vec![candidate("a", &json!({})), lost("b")], existing()));
     assert_eq!((pods(&family.slices.update[0].endpoints), family.removed), (vec!["a"], 1));

@@ -79,3 +79,16 @@ fn a_node_that_is_shown_again_counts_once_and_a_node_whose_deletion_was_missed_c
     assert_eq!(cpus.shares(), shares(&left));
     assert!(!cpus.follow(&Change::Deleted { last: c, final_state_known: true }), "it does not count");
 }
+
+#[test]
+fn a_node_that_cannot_be_decoded_keeps_its_cpus_until_it_is_deleted() {
+    let mut cpus = ZoneCpus::default();
+    let nodes = [node("1", "a", &json!({})), node("2", "b", &json!({}))];
+    cpus.replace(nodes.iter().map(|node| &**node));
+    let shares = cpus.shares();
+    let last = || Arc::clone(&nodes[0]);
+    assert!(!cpus.follow(&Change::Undecodable { last: last() }));
+    assert_eq!(cpus.shares(), shares);
+    assert!(cpus.follow(&Change::Deleted { last: last(), final_state_known: false }));
+    assert_eq!(cpus.shares(), None, "one zone is left");
+}

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kcm_framework::Format;
 use kcm_framework::api::{ObjectKey, Resource};
+use kcm_testing::sandbox::direct::DirectClient;
 use kcm_testing::sandbox::{EVENTS, Fault, Sandbox, Status, Verb};
 use kcm_testing::{TestCluster, TestEnvironment, kill_after_each_write};
 use serde_json::{Value, json};
@@ -311,4 +312,46 @@ async fn a_slice_that_is_terminating_is_replaced() {
     let released = json!({ "metadata": { "finalizers": null } });
     cluster.sandbox().patch(&SLICES, &key(&name), &released).unwrap();
     has(&cluster, &["10.0.0.1"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn slices_stay_while_the_service_cannot_be_decoded() {
+    let cluster = start(environment().allow_error("Object cannot be decoded")).await;
+    create_service(cluster.sandbox());
+    create_endpoints(cluster.sandbox(), &["10.0.0.1", "10.0.0.2"]);
+    has(&cluster, &["10.0.0.1", "10.0.0.2"]).await;
+    let ports = |node_port: Value| json!({ "spec": { "ports": [{ "port": 80, "nodePort": node_port }] } });
+    let make_undecodable = || {
+        let direct = DirectClient::new(cluster.sandbox());
+        direct.merge(&SERVICES, &key("web"), None, &ports(json!("many"))).unwrap();
+    };
+    make_undecodable();
+    let are = |expected: &'static [&str]| move |sandbox: &Sandbox| mirrored(sandbox) == expected;
+    cluster.consistently("the slices stay", 120 * SECOND, are(&["10.0.0.1", "10.0.0.2"])).await;
+    set_addresses(cluster.sandbox(), &["10.0.0.3"]);
+    cluster.consistently("the slices stay", 60 * SECOND, are(&["10.0.0.1", "10.0.0.2"])).await;
+    cluster.sandbox().patch(&SERVICES, &key("web"), &ports(json!(0))).unwrap();
+    has(&cluster, &["10.0.0.3"]).await;
+
+    make_undecodable();
+    cluster.settle().await;
+    cluster.sandbox().delete(&SERVICES, &key("web")).unwrap();
+    has(&cluster, &[]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slice_whose_endpoints_cannot_be_read_is_replaced() {
+    let cluster = start(environment()).await;
+    create_service(cluster.sandbox());
+    create_endpoints(cluster.sandbox(), &["10.0.0.1"]);
+    has(&cluster, &["10.0.0.1"]).await;
+    let name = slices(cluster.sandbox())[0]["metadata"]["name"].as_str().unwrap().to_owned();
+    let broken = json!({ "endpoints": "none", "metadata": { "generation": 9 } });
+    DirectClient::new(cluster.sandbox()).merge(&SLICES, &key(&name), None, &broken).unwrap();
+    set_addresses(cluster.sandbox(), &["10.0.0.1", "10.0.0.2"]);
+    let is_replaced = |sandbox: &Sandbox| {
+        slices(sandbox).iter().all(|slice| slice["metadata"]["name"] != *name)
+            && mirrored(sandbox) == ["10.0.0.1", "10.0.0.2"]
+    };
+    cluster.eventually("the slice is replaced", is_replaced).await;
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kcm_framework::api::views::ServiceCidr;
 use kcm_framework::api::{KnownView as _, ObjectKey, Resource};
+use kcm_testing::sandbox::direct::DirectClient;
 use kcm_testing::sandbox::{Fault, Sandbox, SandboxOptions, Status, Verb};
 use kcm_testing::{TestCluster, TestEnvironment, kill_after_each_write};
 use serde_json::{Value, json};
@@ -277,5 +278,22 @@ async fn addresses_that_the_cache_learns_of_late_block_a_deletion() {
     cluster.advance(60 * SECOND).await;
     assert!(get(cluster.sandbox(), "a").is_some());
     cluster.sandbox().delete_now(&IP_ADDRESSES, &key("10.100.0.7")).unwrap();
+    cluster.eventually("it is gone", |sandbox| get(sandbox, "a").is_none()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_address_that_cannot_be_decoded_keeps_its_range() {
+    let cluster = start(environment().allow_error("Object cannot be decoded")).await;
+    create(cluster.sandbox(), "a", &["10.100.0.0/24"]);
+    is_ready(&cluster, "a").await;
+    let address = key("10.100.0.7");
+    cluster.sandbox().create(&IP_ADDRESSES, address_json("10.100.0.7")).unwrap();
+    let labels = json!({ "metadata": { "labels": { "a": 5 } } });
+    DirectClient::new(cluster.sandbox()).merge(&IP_ADDRESSES, &address, None, &labels).unwrap();
+    cluster.settle().await;
+    cluster.sandbox().delete(&CIDRS, &key("a")).unwrap();
+    cluster.advance(60 * SECOND).await;
+    assert_eq!(ready(cluster.sandbox(), "a")[..2], [json!("False"), json!("Terminating")]);
+    cluster.sandbox().delete_now(&IP_ADDRESSES, &address).unwrap();
     cluster.eventually("it is gone", |sandbox| get(sandbox, "a").is_none()).await;
 }

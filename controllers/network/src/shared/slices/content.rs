@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kcm_framework::ReconcileError;
-use kcm_framework::api::ObjectKey;
 use kcm_framework::api::views::EndpointSlice;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -22,20 +20,6 @@ pub(crate) struct ExistingSlice {
     pub(crate) endpoints: Vec<Endpoint>,
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("cannot read the endpoints and ports of endpoint slice {slice}")]
-pub(crate) struct InvalidSlice {
-    slice: ObjectKey,
-    #[source]
-    source: serde_json::Error,
-}
-
-impl From<InvalidSlice> for ReconcileError {
-    fn from(error: InvalidSlice) -> Self {
-        Self::terminal(error)
-    }
-}
-
 #[derive(Deserialize)]
 struct Content {
     #[serde(default, deserialize_with = "null_as_empty")]
@@ -45,15 +29,26 @@ struct Content {
 }
 
 impl ExistingSlice {
-    pub(crate) fn read(object: Arc<EndpointSlice>) -> Result<Self, InvalidSlice> {
-        let content: Result<Content, _> = serde_json::from_str(object.document.as_str());
-        let Content { mut endpoints, mut ports } =
-            content.map_err(|source| InvalidSlice { slice: object.metadata.key.clone(), source })?;
+    /// Reads slices, without terminating slices. Returns also the slices that cannot be read, which are to be replaced.
+    pub(crate) fn read_all(slices: Vec<Arc<EndpointSlice>>) -> (Vec<Self>, Vec<Arc<EndpointSlice>>) {
+        let (mut read, mut invalid) = (Vec::new(), Vec::new());
+        for slice in slices.into_iter().filter(|slice| !slice.metadata.is_terminating()) {
+            match Self::read(Arc::clone(&slice)) {
+                Some(existing) => read.push(existing),
+                None => invalid.push(slice),
+            }
+        }
+        (read, invalid)
+    }
+
+    /// Reads a slice. `None` if its endpoints or ports cannot be read.
+    pub(crate) fn read(object: Arc<EndpointSlice>) -> Option<Self> {
+        let Content { mut endpoints, mut ports } = serde_json::from_str(object.document.as_str()).ok()?;
         for endpoint in &mut endpoints {
             endpoint.addresses.sort_unstable();
         }
         ports.sort_unstable();
-        Ok(Self { object, ports, endpoints })
+        Some(Self { object, ports, endpoints })
     }
 }
 

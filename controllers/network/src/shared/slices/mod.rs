@@ -9,7 +9,7 @@ pub(crate) mod settings;
 mod writer;
 mod written;
 
-pub(crate) use content::{Conditions, Endpoint, EndpointPort, ExistingSlice, Hint, Hints, InvalidSlice, TargetRef};
+pub(crate) use content::{Conditions, Endpoint, EndpointPort, ExistingSlice, Hint, Hints, TargetRef};
 pub(crate) use efficiency::{Efficiency, Totals};
 pub(crate) use operation::Operation;
 pub(crate) use placement::{Draft, matches};

@@ -67,6 +67,7 @@ pub(crate) fn keys_for_slice(
     let is_managed = |slice: &EndpointSlice| is_managed_by(slice, controller);
     let concerned: [Option<&Arc<EndpointSlice>>; 2] = match change {
         Change::Added(slice) => [Some(slice).filter(|slice| is_managed(slice) && !own_writes.made(slice)), None],
+        Change::Undecodable { last } => [Some(last).filter(|last| is_managed(last)), None],
         Change::Deleted { last, .. } => {
             let is_own = own_writes.made_deletion(last);
             [Some(last).filter(|last| is_managed(last) && !is_own), None]

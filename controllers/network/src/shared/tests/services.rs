@@ -7,7 +7,8 @@ use kcm_framework::informers::{Change, Store};
 use serde_json::{Value, json};
 
 use super::{addresses, pod, service};
-use crate::shared::services::{SelectingServices, first_label_key};
+use crate::shared::batching::Urgency;
+use crate::shared::services::{SelectingServices, first_label_key, publishing_key, urgency};
 
 fn services() -> SelectingServices {
     let store = Arc::new(Store::<Service>::new());
@@ -19,7 +20,10 @@ fn services() -> SelectingServices {
     ] {
         store.put(service(name, &json!({ "selector": selector }))).expect("no index function panics");
     }
-    SelectingServices { by_selector: store.index("selector", first_label_key) }
+    SelectingServices {
+        publishing: store.index("publishing", publishing_key),
+        by_selector: store.index("selector", first_label_key),
+    }
 }
 
 fn concerned(change: &Change<Pod>) -> Vec<String> {
@@ -71,6 +75,30 @@ fn an_update_concerns_services_whose_endpoints_it_may_change() {
             vec!["web"],
         ),
         (
+            "a secondary address of its family is added",
+            (web(), json!({})),
+            (web(), json!({ "status": { "podIPs": [{ "ip": "10.0.0.1" }, { "ip": "10.0.0.2" }] } })),
+            vec!["web"],
+        ),
+        (
+            "the secondary address is another",
+            (web(), json!({ "status": { "podIPs": [{ "ip": "10.0.0.1" }, { "ip": "10.0.0.2" }] } })),
+            (web(), json!({ "status": { "podIPs": [{ "ip": "10.0.0.1" }, { "ip": "10.0.0.3" }] } })),
+            vec!["web"],
+        ),
+        (
+            "the secondary address is removed",
+            (web(), json!({ "status": { "podIPs": [{ "ip": "10.0.0.1" }, { "ip": "10.0.0.2" }] } })),
+            (web(), json!({})),
+            vec!["web"],
+        ),
+        (
+            "an address of IPv6 becomes the first",
+            (web(), json!({})),
+            (web(), json!({ "status": { "podIPs": [{ "ip": "fd00::1" }, { "ip": "10.0.0.1" }] } })),
+            vec!["web"],
+        ),
+        (
             "its end, although it was not ready",
             (web(), json!({})),
             (web(), json!({ "status": { "phase": "Failed" } })),
@@ -101,4 +129,35 @@ fn an_update_concerns_services_whose_endpoints_it_may_change() {
     }
     let same = pod("a", &web(), &json!({}));
     assert!(concerned(&Change::Updated { old: Arc::clone(&same), new: same }).is_empty(), "a resync");
+}
+
+#[test]
+fn a_change_is_urgent_if_the_pod_serves_before_or_after_it() {
+    let state = |ready: &str, change: Value| {
+        let mut fields = json!({ "status": { "conditions": [{ "type": "Ready", "status": ready }] } });
+        crate::shared::tests::merge(&mut fields, &change);
+        pod("a", &json!({ "app": "web" }), &fields)
+    };
+    let (unready, ready) = (|| state("False", json!({})), || state("True", json!({})));
+    let without_address = || state("False", json!({ "status": { "podIPs": [] } }));
+    let ended = || state("False", json!({ "status": { "phase": "Failed" } }));
+    let terminating = json!({ "metadata": { "deletionTimestamp": "2026-01-02T12:00:00Z" } });
+    let update = |old, new| Change::Updated { old, new };
+    let deletion = |last| Change::Deleted { last, final_state_known: true };
+    for (name, change, expected) in [
+        ("a ready pod is created", Change::Added(ready()), Urgency::Urgent),
+        ("an unready pod is created", Change::Added(unready()), Urgency::Lazy),
+        ("it gets an address", update(without_address(), unready()), Urgency::Lazy),
+        ("it becomes ready", update(unready(), ready()), Urgency::Urgent),
+        ("it is not ready any more", update(ready(), unready()), Urgency::Urgent),
+        ("it terminates and serves", update(ready(), state("True", terminating.clone())), Urgency::Urgent),
+        ("it terminates and does not serve", update(unready(), state("False", terminating.clone())), Urgency::Lazy),
+        ("it ends while it serves", update(ready(), ended()), Urgency::Urgent),
+        ("it ends unready", update(unready(), ended()), Urgency::Lazy),
+        ("it is deleted while it serves", deletion(state("True", terminating.clone())), Urgency::Urgent),
+        ("it is deleted unready", deletion(state("False", terminating)), Urgency::Lazy),
+        ("it cannot be decoded any more", Change::Undecodable { last: unready() }, Urgency::Urgent),
+    ] {
+        assert_eq!(urgency(&change, addresses()), expected, "{name}");
+    }
 }

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use kcm_framework::api::Resource;
-use kcm_testing::sandbox::{CONFIG_MAPS, PODS, RESOURCE_QUOTAS};
+use kcm_testing::sandbox::direct::DirectClient;
+use kcm_testing::sandbox::{CONFIG_MAPS, PODS, RESOURCE_QUOTAS, Sandbox};
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::{CLAIMS, SERVICES, WIDGETS, create, environment, key, limit, start, used, uses, writes};
 
@@ -177,4 +179,30 @@ async fn what_changes_while_the_loops_do_not_run_is_counted_when_they_run_again(
     uses(&cluster, &json!({ "pods": "0", "count/configmaps": "1" })).await;
     sandbox.delete(&CONFIG_MAPS, &key("c")).expect("the object is there");
     uses(&cluster, &json!({ "pods": "0", "count/configmaps": "0" })).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_deletion_of_an_object_that_cannot_be_decoded_frees_its_usage() {
+    let make_undecodable = |sandbox: &Sandbox, name: &str| {
+        let labels = json!({ "metadata": { "labels": { "a": 5 } } });
+        DirectClient::new(sandbox).merge(&CONFIG_MAPS, &key(name), None, &labels).unwrap();
+    };
+    let never_decoded = environment().allow_error("Object cannot be decoded");
+    let cluster = start(never_decoded.prepare(move |sandbox| make_undecodable(sandbox, "a"))).await;
+    limit(cluster.sandbox(), &json!({ "count/configmaps": "5" }));
+    uses(&cluster, &json!({ "count/configmaps": "2" })).await;
+    make_undecodable(cluster.sandbox(), "b");
+    cluster.advance(SECOND).await;
+    for (name, left) in [("a", "1"), ("b", "0")] {
+        cluster.sandbox().delete_now(&CONFIG_MAPS, &key(name)).unwrap();
+        let deleted_at = Instant::now();
+        uses(&cluster, &json!({ "count/configmaps": left })).await;
+        assert!(deleted_at.elapsed() <= SECOND, "{name}: {:?}", deleted_at.elapsed());
+    }
+    create(cluster.sandbox(), &CONFIG_MAPS, "c");
+    cluster.sandbox().delete_now(&CONFIG_MAPS, &key("c")).unwrap();
+    create(cluster.sandbox(), &CONFIG_MAPS, "d");
+    create(cluster.sandbox(), &CONFIG_MAPS, "e");
+    cluster.sandbox().delete_now(&CONFIG_MAPS, &key("e")).unwrap();
+    uses(&cluster, &json!({ "count/configmaps": "1" })).await;
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use kcm_sandbox_apiserver::{Fault, NODES, PODS, Status, Verb};
+use kcm_framework::api::ObjectKey;
+use kcm_sandbox_apiserver::direct::DirectClient;
+use kcm_sandbox_apiserver::{Fault, NODES, PODS, Sandbox, Status, Verb};
 use kcm_testing::kill_after_each_write;
 use serde_json::json;
 
@@ -11,7 +13,7 @@ use crate::daemonset::tests::cluster::{
     Cluster, DAEMON_SETS, REVISIONS, create_node, create_set, one_each_and_unavailable_at_most, rolls_out, run_pods,
     status, with_image,
 };
-use crate::daemonset::tests::fixtures::{daemon_set, key};
+use crate::daemonset::tests::fixtures::{NAMESPACE, daemon_set, key};
 use crate::tests::cluster::environment;
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -101,4 +103,31 @@ async fn a_failed_update_does_not_delay_the_availability_of_a_pod() {
     let waited = cluster.sandbox().now().duration_since(since).as_secs();
     assert_eq!((refused.hits(), cluster.take_errors().len()), (1, 1));
     assert!((15..=22).contains(&waited), "after {waited} s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_of_a_node_that_cannot_be_decoded_are_kept_and_counted() {
+    let environment = environment(&[DESCRIPTOR]).allow_error("Object cannot be decoded");
+    let cluster = environment.prepare(|sandbox| ["n1", "n2"].iter().for_each(|node| create_node(sandbox, node)));
+    let cluster = cluster.start().await;
+    cluster.watches(&[PODS, NODES, DAEMON_SETS, REVISIONS]).await;
+    create_set(cluster.sandbox(), &daemon_set("agent"));
+    let pods = |sandbox: &Sandbox| {
+        let pods = sandbox.list(&PODS, Some(NAMESPACE)).into_iter();
+        pods.map(|pod| pod["metadata"]["uid"].clone()).collect::<Vec<_>>()
+    };
+    let desired = |sandbox: &Sandbox| status(sandbox)["desiredNumberScheduled"].clone();
+    cluster.eventually("both nodes have a pod", |sandbox| pods(sandbox).len() == 2 && desired(sandbox) == 2).await;
+    let waiting = pods(cluster.sandbox());
+    let n1 = ObjectKey::cluster_scoped("n1");
+    DirectClient::new(cluster.sandbox()).merge(&NODES, &n1, None, &json!({ "spec": { "taints": "none" } })).unwrap();
+    cluster.settle().await;
+    cluster.sandbox().patch(&DAEMON_SETS, &key("agent"), &json!({ "metadata": { "labels": { "a": "b" } } })).unwrap();
+    let stays = |sandbox: &Sandbox| pods(sandbox) == waiting && desired(sandbox) == 2;
+    cluster.consistently("pods and status stay", MINUTE * 2, stays).await;
+
+    cluster.sandbox().patch(&NODES, &n1, &json!({ "spec": { "taints": null } })).unwrap();
+    create_node(cluster.sandbox(), "n3");
+    cluster.eventually("the third node has a pod", |sandbox| pods(sandbox).len() == 3 && desired(sandbox) == 3).await;
+    assert!(waiting.iter().all(|pod| pods(cluster.sandbox()).contains(pod)));
 }

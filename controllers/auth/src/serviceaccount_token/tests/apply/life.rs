@@ -2,6 +2,7 @@
 
 use kcm_testing::TestEnvironment;
 use kcm_testing::sandbox::Sandbox;
+use kcm_testing::sandbox::direct::DirectClient;
 use serde_json::{Value, json};
 
 use super::{
@@ -183,4 +184,20 @@ async fn all_tokens_of_a_process_have_the_key_of_its_start_while_the_file_is_rep
     cluster.kill();
     create_secret(cluster.sandbox(), "of-the-next-process");
     assert_ne!(header(&is_filled(&cluster, "of-the-next-process").await), headers[0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_waits_while_its_account_cannot_be_decoded_and_is_deleted_with_it() {
+    let broken = environment().allow_error("Object cannot be decoded").prepare(|sandbox| {
+        DirectClient::new(sandbox).merge(&ACCOUNTS, &key("robot"), None, &json!({ "secrets": 5 })).unwrap();
+        create_secret(sandbox, "token");
+    });
+    let cluster = start(broken).await;
+    cluster.advance(60 * SECOND).await;
+    assert!(cluster.sandbox().get(&SECRETS, &key("token")).is_some() && writes(&cluster).is_empty());
+    let mut requests = cluster.requests_of("tokens-controller");
+    requests.retain(|request| request.path.ends_with("/robot"));
+    assert!(requests.is_empty(), "nothing is tried: {requests:?}");
+    cluster.sandbox().delete(&ACCOUNTS, &key("robot")).unwrap();
+    is_gone(&cluster, "token").await;
 }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use kcm_framework::api::ObjectKey;
-use kcm_testing::sandbox::{NODES, PODS};
+use kcm_testing::TestCluster;
+use kcm_testing::sandbox::{NODES, PODS, Sandbox};
 use serde_json::{Value, json};
 
 use super::{
@@ -359,4 +360,94 @@ async fn a_write_without_a_new_change_of_pod_or_service_clears_the_trigger_time(
     cluster.eventually("the slice is labelled", is_labelled).await;
     assert_eq!(trigger(cluster.sandbox()), Value::Null);
     assert_eq!(ready(cluster.sandbox()), [1]);
+}
+
+/// Creates a pod of the service with an address that never was ready.
+fn create_unready(cluster: &TestCluster, number: usize) {
+    let spec = json!({ "nodeName": "node-a", "containers": [{ "name": "main", "image": "image" }] });
+    let metadata = json!({ "namespace": NAMESPACE, "name": pod_name(number), "labels": { "app": "web" } });
+    cluster.sandbox().create(&PODS, json!({ "metadata": metadata, "spec": spec })).unwrap();
+    let ip = format!("10.0.0.{number}");
+    let status = json!({ "status": { "phase": "Running", "podIP": ip, "podIPs": [{ "ip": ip }] } });
+    cluster.sandbox().patch_status(&PODS, &key(&pod_name(number)), &status).unwrap();
+}
+
+/// Number of endpoints, ready or not.
+fn endpoints(sandbox: &Sandbox) -> usize {
+    slices(sandbox).iter().map(|slice| slice["endpoints"].as_array().map_or(0, Vec::len)).sum()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_is_not_ready_is_written_with_the_change_that_traffic_waits_for() {
+    const MILLISECOND: Duration = Duration::from_millis(1);
+    let cluster = start(environment()).await;
+    create_service(cluster.sandbox(), &json!({}));
+    create_pod(cluster.sandbox(), 1, "a");
+    has_ready(&cluster, [1]).await;
+    cluster.advance(Duration::from_secs(2)).await;
+    let before = writes(&cluster).len();
+    create_unready(&cluster, 2);
+    cluster.advance(400 * MILLISECOND).await;
+    assert_eq!((writes(&cluster).len(), endpoints(cluster.sandbox())), (before, 1), "its address is not written yet");
+    set_ready(cluster.sandbox(), 2, true);
+    cluster.advance(20 * MILLISECOND).await;
+    let readied = writes(&cluster).len();
+    assert_eq!((readied, ready(cluster.sandbox())), (before + 1, vec![1, 2]), "its readiness is written at once");
+    cluster.advance(Duration::from_secs(2)).await;
+    assert_eq!(writes(&cluster).len(), readied, "the delayed change has nothing to write");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_no_traffic_depends_on_is_written_within_a_second() {
+    let cluster = start(environment()).await;
+    create_service(cluster.sandbox(), &json!({}));
+    create_pod(cluster.sandbox(), 1, "a");
+    create_pod(cluster.sandbox(), 2, "a");
+    set_ready(cluster.sandbox(), 2, false);
+    has_ready(&cluster, [1]).await;
+    cluster.advance(Duration::from_secs(2)).await;
+    let before = writes(&cluster).len();
+    cluster.sandbox().delete_now(&PODS, &key(&pod_name(2))).unwrap();
+    cluster.advance(Duration::from_millis(450)).await;
+    assert_eq!((writes(&cluster).len(), endpoints(cluster.sandbox())), (before, 2), "it is not written at once");
+    cluster.advance(Duration::from_millis(600)).await;
+    assert_eq!((writes(&cluster).len(), endpoints(cluster.sandbox())), (before + 1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_publishes_addresses_that_are_not_ready_knows_no_delayed_change() {
+    let cluster = start(environment()).await;
+    create_service(cluster.sandbox(), &json!({ "spec": { "publishNotReadyAddresses": true } }));
+    create_pod(cluster.sandbox(), 1, "a");
+    set_ready(cluster.sandbox(), 1, false);
+    cluster.advance(Duration::from_secs(2)).await;
+    cluster.sandbox().delete_now(&PODS, &key(&pod_name(1))).unwrap();
+    cluster.advance(Duration::from_millis(100)).await;
+    assert_eq!(endpoints(cluster.sandbox()), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rollout_of_a_small_service_writes_less_than_each_change() {
+    const PODS_OF_SERVICE: usize = 10;
+    let cluster = start(environment()).await;
+    create_service(cluster.sandbox(), &json!({}));
+    for number in 1..=PODS_OF_SERVICE {
+        create_pod(cluster.sandbox(), number, "a");
+    }
+    has_ready(&cluster, 1..=PODS_OF_SERVICE).await;
+    cluster.advance(Duration::from_secs(2)).await;
+    let before = writes(&cluster).len();
+    for number in 1..=PODS_OF_SERVICE {
+        create_pod(cluster.sandbox(), PODS_OF_SERVICE + number, "b");
+        cluster.advance(Duration::from_millis(5)).await;
+        set_ready(cluster.sandbox(), number, false);
+        cluster.advance(Duration::from_millis(5)).await;
+        cluster.sandbox().delete_now(&PODS, &key(&pod_name(number))).unwrap();
+        cluster.advance(Duration::from_millis(10)).await;
+    }
+    has_ready(&cluster, PODS_OF_SERVICE + 1..=2 * PODS_OF_SERVICE).await;
+    cluster.advance(Duration::from_secs(2)).await;
+    let written = writes(&cluster).len() - before;
+    assert!(written <= PODS_OF_SERVICE, "{written} writes for {PODS_OF_SERVICE} replaced pods");
+    assert_eq!(endpoints(cluster.sandbox()), PODS_OF_SERVICE);
 }

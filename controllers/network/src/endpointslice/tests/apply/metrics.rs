@@ -62,7 +62,8 @@ async fn metrics_count_what_each_sync_changes() {
         create_pod(cluster.sandbox(), number, "a");
     }
     has_ready(&cluster, 1..=2).await;
-    cluster.settle().await;
+    // The delayed changes of the pods that were not ready are over.
+    cluster.advance(2 * SECOND).await;
     let metrics = [
         "changes{operation=\"create\"}".to_owned(),
         "changes{operation=\"update\"}".to_owned(),
@@ -120,7 +121,8 @@ async fn metrics_follow_the_topology_and_the_traffic_distribution_of_a_service()
         create_pod(cluster.sandbox(), number, zone);
     }
     has_ready(&cluster, 1..=2).await;
-    cluster.settle().await;
+    // The delayed changes of the pods that were not ready are over.
+    cluster.advance(2 * SECOND).await;
     let topology =
         |mode: Value| json!({ "metadata": { "annotations": { "service.kubernetes.io/topology-mode": mode } } });
     let distribution = |distribution: Value| json!({ "spec": { "trafficDistribution": distribution } });
