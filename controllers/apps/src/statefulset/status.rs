@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kcm_framework::api::views::{Pod, PodPhase, StatefulSet, StatefulSetStatus, StatefulSetUpdateStrategy};
+use kcm_framework::api::views::{Pod, PodPhase, StatefulSet, StatefulSetStatus};
 use kcm_framework::api::{Document, EditError, InternedStr};
 
 use super::revisions::Revisions;
@@ -45,13 +45,12 @@ pub(super) fn status(set: &StatefulSet, revisions: &Revisions, pods: &[Arc<Pod>]
     status
 }
 
-/// The status after the reconcile has deleted `going` of the pods of the current revision for the rollout. A rollout is
-/// complete when all pods are updated and ready: the update revision becomes the current one.
+/// The status after the reconcile has deleted `going` of the pods of the current revision for the rollout. A rollout of
+/// any strategy is complete when all pods are updated and ready: the update revision becomes the current one.
 pub(super) fn after_rollout(set: &StatefulSet, mut status: StatefulSetStatus, going: i32) -> StatefulSetStatus {
     status.current_replicas = status.current_replicas.saturating_sub(going).max(0);
-    let is_rolling = matches!(set.update_strategy, StatefulSetUpdateStrategy::RollingUpdate { .. });
     let counts = [status.updated_replicas, status.ready_replicas, status.replicas];
-    if is_rolling && counts == [set.replicas; 3] {
+    if counts == [set.replicas; 3] {
         status.current_replicas = status.updated_replicas;
         status.current_revision = status.update_revision.clone();
     }
