@@ -94,10 +94,14 @@ pub(super) enum Is {
     OlderUnready,
     /// Ready for two seconds.
     Young,
+    /// The same, of the current revision.
+    OldYoung,
     Pending,
     Failed,
     Succeeded,
     Terminating,
+    /// Terminating, of the current revision.
+    OldTerminating,
     /// Failed and terminating.
     FailedTerminating,
 }
@@ -110,7 +114,7 @@ pub(super) fn pod(ordinal: i64, is: Is) -> Arc<Pod> {
 pub(super) fn pod_with(ordinal: i64, is: Is, changes: Value) -> Arc<Pod> {
     let name = format!("web-{ordinal}");
     let revision = match is {
-        Is::Old | Is::OldUnready => "web-old",
+        Is::Old | Is::OldUnready | Is::OldYoung | Is::OldTerminating => "web-old",
         Is::Older | Is::OlderUnready => "web-older",
         Is::Ready
         | Is::Unready
@@ -132,11 +136,13 @@ pub(super) fn pod_with(ordinal: i64, is: Is, changes: Value) -> Arc<Pod> {
         | Is::OldUnready
         | Is::OlderUnready
         | Is::Young
-        | Is::Terminating => "Running",
+        | Is::OldYoung
+        | Is::Terminating
+        | Is::OldTerminating => "Running",
     };
     let ready = match is {
-        Is::Ready | Is::Old | Is::Older | Is::Terminating => Some(3600),
-        Is::Young => Some(2),
+        Is::Ready | Is::Old | Is::Older | Is::Terminating | Is::OldTerminating => Some(3600),
+        Is::Young | Is::OldYoung => Some(2),
         Is::Unready
         | Is::OldUnready
         | Is::OlderUnready
@@ -168,7 +174,7 @@ pub(super) fn pod_with(ordinal: i64, is: Is, changes: Value) -> Arc<Pod> {
         ] },
         "status": { "phase": phase, "conditions": condition.into_iter().collect::<Vec<_>>() },
     });
-    if matches!(is, Is::Terminating | Is::FailedTerminating) {
+    if matches!(is, Is::Terminating | Is::OldTerminating | Is::FailedTerminating) {
         pod["metadata"]["deletionTimestamp"] = json!(ago(1));
     }
     merge(&mut pod, changes);

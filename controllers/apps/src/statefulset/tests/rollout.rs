@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::fixtures::{Claims, GATES, Is, planned, pod, set};
+use super::fixtures::{Claims, GATES, Is, planned, pod, pod_with, revisions, set, volumes};
 use crate::statefulset::gates::Gates;
-use crate::statefulset::rollout::max_unavailable;
-use crate::statefulset::steps::{Deletion, Step, Wait};
+use crate::statefulset::rollout::{max_unavailable, plan_rollout};
+use crate::statefulset::steps::{Deletion, Input, Plan, Replicas, Step, Wait};
+use crate::tests::cluster::now;
 
 /// The ordinals that a rollout deletes.
 fn replaced(strategy: &Value, pods: &[Is], gates: Gates) -> (Vec<String>, Option<Wait>) {
@@ -63,7 +64,7 @@ fn in_order_a_rollout_with_a_broken_image_waits_for_a_person() {
 
 #[test]
 fn max_unavailable_pods_are_replaced_at_once_with_the_gate() {
-    use Is::{Old, OldUnready, Ready, Unready};
+    use Is::{Old, Ready, Unready};
     let on = Gates { max_unavailable: true, ..GATES };
     let rolling = |partition: i32, limit: Value| json!({ "type": "RollingUpdate", "rollingUpdate": { "partition": partition, "maxUnavailable": limit } });
     for (name, strategy, pods, expected) in [
@@ -73,7 +74,6 @@ fn max_unavailable_pods_are_replaced_at_once_with_the_gate() {
         ("one is unavailable already", rolling(0, json!(2)), vec![Old, Old, Old, Unready], vec!["web-2"]),
         ("as many as may be are", rolling(0, json!(2)), vec![Old, Old, Unready, Unready], vec![]),
         ("more than may be are", rolling(0, json!(2)), vec![Old, Unready, Unready, Unready], vec![]),
-        ("an old one that is not ready counts", rolling(0, json!(1)), vec![Old, Old, Old, OldUnready], vec![]),
         ("one below the partition counts", rolling(2, json!(1)), vec![Unready, Old, Old, Old], vec![]),
         ("down to the partition", rolling(3, json!(9)), vec![Old; 4], vec!["web-3"]),
         ("all new", rolling(0, json!(2)), vec![Ready; 4], vec![]),
@@ -82,6 +82,103 @@ fn max_unavailable_pods_are_replaced_at_once_with_the_gate() {
     }
     let (deleted, _) = replaced(&rolling(0, json!(3)), &[Old; 4], GATES);
     assert_eq!(deleted, ["web-3"], "without the gate the field is ignored");
+}
+
+/// The ordinals that the rollout alone deletes, without the phases before it, and what it waits for.
+fn rolled(policy: &str, partition: i32, limit: i32, pods: &[Is]) -> (Vec<i64>, Option<Wait>) {
+    let set = set(json!({ "spec": {
+        "replicas": pods.len(),
+        "podManagementPolicy": policy,
+        "minReadySeconds": 30,
+        "updateStrategy": { "rollingUpdate": { "partition": partition, "maxUnavailable": limit } },
+    } }));
+    let replicas: Replicas = (0..).zip(pods).map(|(ordinal, is)| (ordinal, Some(pod(ordinal, *is)))).collect();
+    let mut plan = Plan { phases: Vec::new(), counted: Vec::new(), wait: None, unavailable: None };
+    let (claims, gates) = (Claims::default(), Gates { max_unavailable: true, ..GATES });
+    let input =
+        Input { set: &set, pods: &[], revisions: &revisions(), claims: &claims, volumes: volumes(), gates, now: now() };
+    plan_rollout(input, &replicas, &mut plan);
+    let steps = plan.phases.iter().flat_map(|phase| phase.pods.iter().flatten());
+    let deleted = steps.map(|step| match step {
+        Step::Delete { pod, reason: Deletion::Outdated } => {
+            pod.metadata.key.name().trim_start_matches("web-").parse().expect("it has an ordinal")
+        }
+        other => panic!("{other:?}"),
+    });
+    (deleted.collect(), plan.wait)
+}
+
+#[test]
+fn broken_pods_of_an_old_revision_cost_a_parallel_rollout_nothing_and_go_first() {
+    use Is::{Old, OldTerminating, OldUnready, OldYoung, Ready, Unready};
+    let parallel = "Parallel";
+    let ordered = "OrderedReady";
+    for (name, policy, partition, limit, pods, expected) in [
+        ("the only pod", parallel, 0, 1, vec![OldUnready], vec![0]),
+        ("the highest of three", parallel, 0, 1, vec![Old, Old, OldUnready], vec![2]),
+        ("two of five", parallel, 0, 2, vec![Old, Old, Old, OldUnready, OldUnready], vec![4, 3]),
+        ("more than may be unavailable", parallel, 0, 1, vec![OldUnready; 4], vec![3, 2, 1, 0]),
+        ("in order, the only pod", ordered, 0, 1, vec![OldUnready], vec![]),
+        ("in order, the highest of three", ordered, 0, 1, vec![Old, Old, OldUnready], vec![]),
+        ("in order, two may be unavailable", ordered, 0, 2, vec![Old, Old, Old, Old, OldUnready], vec![4]),
+        ("one terminates and uses the budget", parallel, 0, 1, vec![Old, Old, OldTerminating], vec![]),
+        ("in order, one terminates", ordered, 0, 1, vec![Old, Old, OldTerminating], vec![]),
+        (
+            "one terminates and the next is broken",
+            parallel,
+            0,
+            3,
+            vec![Old, Old, Old, OldUnready, OldTerminating],
+            vec![3, 2],
+        ),
+        (
+            "one is broken and the next terminates",
+            parallel,
+            0,
+            3,
+            vec![Old, Old, Old, OldTerminating, OldUnready],
+            vec![4, 2],
+        ),
+        ("in order, one of each", ordered, 0, 3, vec![Old, Old, Old, OldUnready, OldTerminating], vec![3]),
+        ("in order, the other of each", ordered, 0, 3, vec![Old, Old, Old, OldTerminating, OldUnready], vec![4]),
+        ("ready, and too young", parallel, 0, 1, vec![Old, Old, OldYoung], vec![2]),
+        ("in order, ready and too young", ordered, 0, 1, vec![Old, Old, OldYoung], vec![]),
+        ("above the partition", parallel, 2, 1, vec![Old, Old, Old, Old, OldUnready], vec![4]),
+        ("at the partition", parallel, 2, 1, vec![Old, Old, OldUnready, Old, Old], vec![2]),
+        ("below the partition", parallel, 2, 1, vec![Old, OldUnready, Old, Old, Old], vec![]),
+        ("in order, above the partition", ordered, 2, 1, vec![Old, Old, Old, Old, OldUnready], vec![]),
+        ("both above the partition", parallel, 3, 2, vec![Old, Old, Old, OldUnready, OldUnready], vec![4, 3]),
+        ("one below and one above", parallel, 3, 2, vec![Old, OldUnready, Old, Old, OldUnready], vec![4]),
+        ("the lowest, within the budget", parallel, 0, 2, vec![OldUnready, OldUnready, Old, Old], vec![1, 0]),
+        ("the lowest, and one more", parallel, 0, 3, vec![OldUnready, OldUnready, Old, Old, Old], vec![1, 0, 4]),
+        ("new ones that are broken use the budget", parallel, 0, 2, vec![OldUnready, Old, Unready, Unready], vec![0]),
+        ("all are new", parallel, 0, 2, vec![Ready, Ready, Unready, Unready], vec![]),
+    ] {
+        let (deleted, wait) = rolled(policy, partition, limit, &pods);
+        assert_eq!(deleted, expected, "{name}");
+        let first = expected.first().map(|ordinal| Wait::Deleted { pod: format!("web-{ordinal}") });
+        let is_rolled = name == "all are new";
+        let blocked = || pods.iter().filter(|is| !matches!(is, Old | Ready)).count();
+        let expected = first.or_else(|| (!is_rolled).then(|| Wait::Unavailable { pods: blocked() }));
+        assert_eq!(wait, expected, "{name}: what it waits for");
+    }
+}
+
+#[test]
+fn a_finished_pod_of_an_old_revision_is_deleted_once() {
+    let failed =
+        pod_with(1, Is::Failed, json!({ "metadata": { "labels": { "controller-revision-hash": "web-old" } } }));
+    let set = set(json!({ "spec": {
+        "replicas": 2,
+        "podManagementPolicy": "Parallel",
+        "updateStrategy": { "rollingUpdate": { "maxUnavailable": 2 } },
+    } }));
+    for max_unavailable in [true, false] {
+        let plan =
+            planned(&set, &[pod(0, Is::Ready), failed.clone()], &Claims::default(), Gates { max_unavailable, ..GATES });
+        let steps: Vec<_> = plan.phases.iter().flat_map(|phase| phase.pods.iter().flatten()).collect();
+        assert!(matches!(steps[..], [Step::Delete { reason: Deletion::Finished, .. }]), "{max_unavailable}: {steps:?}");
+    }
 }
 
 #[test]
