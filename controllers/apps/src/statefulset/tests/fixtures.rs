@@ -16,8 +16,9 @@ use crate::statefulset::steps::{Input, Plan};
 use crate::tests::cluster::{NAMESPACE, now};
 use crate::tests::fixtures::ago;
 
-/// The gates as they are by default.
-pub(super) const GATES: Gates = Gates { semantic_revisions: true, max_unavailable: false, rollout_recovery: false };
+/// The gates as they are by default, but for `MaxUnavailableStatefulSet`.
+pub(super) const GATES: Gates =
+    Gates { semantic_revisions: true, max_unavailable: false, recreate: false, rollout_recovery: false };
 
 /// A stateful set `web` of three pods in order, without claims, as the API serves one, with changes merged into it.
 pub(super) fn set(changes: Value) -> Arc<StatefulSet> {

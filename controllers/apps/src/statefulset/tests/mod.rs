@@ -12,6 +12,7 @@ mod life;
 mod new_objects;
 mod plan;
 mod recovery;
+mod recreate;
 mod retention;
 mod revisions;
 mod rollout;

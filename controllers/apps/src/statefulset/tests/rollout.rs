@@ -93,7 +93,7 @@ fn rolled(policy: &str, partition: i32, limit: i32, pods: &[Is]) -> (Vec<i64>, O
         "updateStrategy": { "rollingUpdate": { "partition": partition, "maxUnavailable": limit } },
     } }));
     let replicas: Replicas = (0..).zip(pods).map(|(ordinal, is)| (ordinal, Some(pod(ordinal, *is)))).collect();
-    let mut plan = Plan { phases: Vec::new(), counted: Vec::new(), wait: None, unavailable: None };
+    let mut plan = Plan { phases: Vec::new(), counted: Vec::new(), recreation: None, wait: None, unavailable: None };
     let (claims, gates) = (Claims::default(), Gates { max_unavailable: true, ..GATES });
     let input =
         Input { set: &set, pods: &[], revisions: &revisions(), claims: &claims, volumes: volumes(), gates, now: now() };
