@@ -72,6 +72,23 @@ pub(super) enum Step {
     },
 }
 
+impl Step {
+    /// Returns `true` if the steps after a failure of this step, and the status, are written all the same.
+    ///
+    /// An old replica set that a policy denies to change must not keep the status of the deployment from being written.
+    /// Old replica sets are scaled independently of each other: one that keeps its pods only keeps more available.
+    ///
+    /// # Upstream
+    /// `reconcileOldReplicaSets` ignores such errors.
+    pub(super) const fn is_of_old_set(&self) -> bool {
+        match self {
+            Self::Edit(edit) => !edit.is_of_new,
+            Self::Delete(_) => true,
+            Self::RecordEvent(_) | Self::Create(_) | Self::RollBack { .. } => false,
+        }
+    }
+}
+
 /// A deployment that cannot be reconciled until it is changed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum InvalidDeployment {
@@ -314,6 +331,7 @@ impl<'a> Planner<'a> {
         Edit {
             annotations: new_replica_set_annotations(&of_deployment, &of_set, self.sets.next_revision()),
             min_ready_seconds: self.deployment.min_ready_seconds,
+            is_of_new: true,
             ..Edit::of(new)
         }
     }
