@@ -125,8 +125,16 @@ pub(super) fn plan(
 ) -> Result<Plan, InvalidDeployment> {
     let deployment = &*observed.deployment;
     let sets = ReplicaSets::of(deployment, claimed);
-    let limits = limits_of(deployment)?;
-    Planner { observed, deployment, sets: &sets, limits: &limits, gates, now }.plan()
+    let (limits, invalid) = match limits_of(deployment) {
+        Ok(limits) => (limits, None),
+        Err(error) => (Limits::unreadable(deployment.replicas), Some(error)),
+    };
+    let planner = Planner { observed, deployment, sets: &sets, limits: &limits, gates, now };
+    let action = planner.action()?;
+    if let (SyncAction::RollingUpdate | SyncAction::RollBack, Some(error)) = (action, invalid) {
+        return Err(error.into());
+    }
+    planner.plan(action)
 }
 
 fn limits_of(deployment: &Deployment) -> Result<Limits, InvalidLimit> {
@@ -157,8 +165,7 @@ struct ReplicaSetChanges {
 }
 
 impl<'a> Planner<'a> {
-    fn plan(&self) -> Result<Plan, InvalidDeployment> {
-        let action = self.action()?;
+    fn plan(&self, action: SyncAction) -> Result<Plan, InvalidDeployment> {
         let changes = match action {
             SyncAction::SelectsEverything => return Ok(plan_for_everything(self.deployment)),
             SyncAction::Terminating => ReplicaSetChanges::default(),
