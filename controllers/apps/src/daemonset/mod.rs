@@ -95,7 +95,7 @@ use parking_lot::Mutex;
 
 use crate::shared::stale_syncs;
 use backoff::FailedPodBackoff;
-use event_mapping::{key_for_node, owners};
+use event_mapping::{key_for_node, keys_for_pod, owners};
 use gates::Gates;
 use node_updates::{DaemonPods, NodeReconciler};
 use observe::Caches;
@@ -123,7 +123,7 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let owners = owners(daemon_sets.clone());
     let of_revisions = owners.clone();
     let revisions = sets.watches::<ControllerRevision, _>(move |change| of_revisions.keys(change));
-    let pods = sets.watches::<Pod, _>(move |change| owners.keys(change));
+    let pods = sets.watches::<Pod, _>(move |change| keys_for_pod(change, &owners));
     let caches = Caches::new(sets.reads::<Node>(), &pods, &revisions);
     let queue = sets.queue();
     let reconciler = Reconciler { caches, targets, gates, backoff: Mutex::new(FailedPodBackoff::default()) };

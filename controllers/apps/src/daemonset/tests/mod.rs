@@ -1,6 +1,7 @@
 mod apply;
 mod backoff;
 mod cluster;
+mod event_mapping;
 mod events;
 mod explain;
 mod fixtures;
