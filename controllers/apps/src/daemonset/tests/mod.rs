@@ -1,6 +1,7 @@
 mod apply;
 mod backoff;
 mod cluster;
+mod creation_order;
 mod event_mapping;
 mod events;
 mod explain;

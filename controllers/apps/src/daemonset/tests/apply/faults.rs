@@ -8,8 +8,8 @@ use serde_json::json;
 
 use crate::daemonset::DESCRIPTOR;
 use crate::daemonset::tests::cluster::{
-    Cluster, DAEMON_SETS, REVISIONS, create_node, create_set, one_each_and_unavailable_at_most, rolls_out, run_pods,
-    status, with_image,
+    Cluster, DAEMON_SETS, REVISIONS, create_node, create_set, is_terminating, one_each_and_unavailable_at_most,
+    rolls_out, run_pods, status, target, with_image,
 };
 use crate::daemonset::tests::fixtures::{daemon_set, key};
 use crate::tests::cluster::environment;
@@ -101,4 +101,94 @@ async fn a_failed_update_does_not_delay_the_availability_of_a_pod() {
     let waited = cluster.sandbox().now().duration_since(since).as_secs();
     assert_eq!((refused.hits(), cluster.take_errors().len()), (1, 1));
     assert!((15..=22).contains(&waited), "after {waited} s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_pods_are_denied_keeps_no_other_node_waiting() {
+    const NODES_OF_TEST: &[&str] = &["n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "n9"];
+    let cluster = Cluster::start(NODES_OF_TEST, |sandbox| {
+        sandbox.admit(|attempt| {
+            let denied = |pod: &serde_json::Value| ["n0", "n1", "n2"].contains(&target(pod).as_str());
+            match attempt.object {
+                Some(pod) if attempt.verb == Verb::Create && *attempt.resource == PODS && denied(pod) => {
+                    Err(Status::forbidden(&PODS, "", "denied by policy"))
+                }
+                _ => Ok(()),
+            }
+        });
+    })
+    .await;
+    cluster.create(&daemon_set("agent"));
+    cluster.eventually("the other nodes have their pods", |_| cluster.pods().len() == 7).await;
+    let waited = cluster.sandbox().now().duration_since(crate::tests::cluster::now()).as_secs();
+    assert!(waited < 60, "after {waited} s");
+    drop(cluster.take_errors());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_creation_that_fails_again_and_again_delays_neither_availability_nor_a_replacement() {
+    let cluster = Cluster::start(&["n1", "n2", "n3"], |sandbox| {
+        sandbox.admit(|attempt| {
+            let is_third = attempt.object.is_some_and(|pod| target(pod) == "n3");
+            if attempt.verb == Verb::Create && *attempt.resource == PODS && is_third {
+                return Err(Status::forbidden(&PODS, "", "exceeded quota"));
+            }
+            Ok(())
+        });
+    })
+    .await;
+    cluster.create(&daemon_set("agent").min_ready_seconds(10));
+    cluster.eventually("two nodes have their pods", |_| cluster.pods().len() == 2).await;
+    // By now the key fails again only after minutes.
+    cluster.advance(10 * MINUTE).await;
+    run_pods(cluster.sandbox());
+    run_pods(cluster.sandbox());
+    let since = cluster.sandbox().now();
+    cluster.eventually("both are available", |sandbox| status(sandbox)["numberAvailable"] == 2).await;
+    let waited = cluster.sandbox().now().duration_since(since).as_secs();
+    assert!((9..=12).contains(&waited), "after {waited} s");
+
+    // The second failure of a node waits for its back-off of a second.
+    let on_first = || {
+        let pods = cluster.pods();
+        let pod = pods.iter().find(|pod| target(pod) == "n1" && !is_terminating(pod))?;
+        Some(key(pod["metadata"]["name"].as_str().unwrap()))
+    };
+    for _ in 0..2 {
+        let failed = on_first().expect("the node has a pod");
+        cluster.sandbox().set_pod_phase(&failed, "Failed").unwrap();
+        let since = cluster.sandbox().now();
+        cluster
+            .eventually("the failed pod is replaced", |sandbox| {
+                run_pods(sandbox);
+                on_first().is_some_and(|pod| pod != failed)
+            })
+            .await;
+        let waited = cluster.sandbox().now().duration_since(since).as_secs();
+        assert!(waited <= 3, "after {waited} s");
+    }
+    drop(cluster.take_errors());
+}
+
+#[tokio::test(start_paused = true)]
+async fn limits_that_cannot_be_read_stop_only_the_update() {
+    let cluster = Cluster::start(&["n1", "n2"], |sandbox| {
+        sandbox.unregister(&DAEMON_SETS);
+        // The API server validates no custom resources.
+        sandbox.register(DAEMON_SETS);
+    })
+    .await;
+    cluster.create(&daemon_set("agent").rolling("many", 0));
+    cluster.eventually("both nodes have their pods", |_| cluster.pods().len() == 2).await;
+    cluster
+        .eventually("they are reported", |sandbox| {
+            run_pods(sandbox);
+            status(sandbox)["numberAvailable"] == 2
+        })
+        .await;
+    cluster.patch(&with_image("image:2"));
+    cluster.eventually("the template is reported", |sandbox| status(sandbox)["observedGeneration"] == 2).await;
+    cluster.settle().await;
+    assert!(cluster.images().iter().all(|(_, image)| image == "image:1"), "no pod is replaced");
+    drop(cluster.take_errors());
 }
