@@ -209,6 +209,10 @@ impl ClaimLister for Claims {
         assert_eq!(namespace, NAMESPACE);
         self.0.get(name).cloned()
     }
+
+    fn is_undecodable(&self, _namespace: &str, _name: &str) -> bool {
+        false
+    }
 }
 
 /// The revision of that name for an image.

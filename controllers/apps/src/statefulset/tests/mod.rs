@@ -2,6 +2,7 @@
 
 mod apply;
 mod event_mapping;
+mod error;
 mod events;
 mod explain;
 mod faults;
