@@ -1,8 +1,8 @@
 //! Tables of the pure parts, and whole reconciles on an API server in the process.
 
 mod apply;
-mod event_mapping;
 mod error;
+mod event_mapping;
 mod events;
 mod explain;
 mod faults;
@@ -18,3 +18,4 @@ mod retention;
 mod revisions;
 mod rollout;
 mod status;
+mod updates;

@@ -1,5 +1,8 @@
 //! Which pods a rollout replaces.
 
+use std::sync::Arc;
+
+use kcm_framework::api::views::StatefulSet;
 use serde_json::{Value, json};
 
 use super::fixtures::{Claims, GATES, Is, planned, pod, pod_with, revisions, set, volumes};
@@ -41,6 +44,8 @@ fn one_pod_at_a_time_is_replaced_from_the_highest_ordinal_down_to_the_partition(
         ("a partition beyond all", rolling(9), vec![Old, Old, Old], None),
         ("the new one is not ready", rolling(0), vec![Old, Old, Unready], None),
         ("the new one is too young", rolling(0), vec![Old, Old, Young], None),
+        ("a new one above the partition is too young", rolling(1), vec![Old, Old, Young], None),
+        ("a new one above the partition is old enough", rolling(1), vec![Old, Old, Ready], Some("web-1")),
         ("the new one ends", rolling(0), vec![Old, Old, Terminating], None),
         ("an old one that is not ready is replaced", rolling(0), vec![Old, Old, OldUnready], Some("web-2")),
         ("a lower one that is not ready is no obstacle", rolling(0), vec![OldUnready, Old, Ready], Some("web-1")),
@@ -84,8 +89,8 @@ fn max_unavailable_pods_are_replaced_at_once_with_the_gate() {
     assert_eq!(deleted, ["web-3"], "without the gate the field is ignored");
 }
 
-/// The ordinals that the rollout alone deletes, without the phases before it, and what it waits for.
-fn rolled(policy: &str, partition: i32, limit: i32, pods: &[Is]) -> (Vec<i64>, Option<Wait>) {
+/// The rollout alone, without the phases before it.
+fn rollout_of(policy: &str, partition: i32, limit: &Value, pods: &[Is]) -> (Arc<StatefulSet>, Plan) {
     let set = set(json!({ "spec": {
         "replicas": pods.len(),
         "podManagementPolicy": policy,
@@ -98,6 +103,12 @@ fn rolled(policy: &str, partition: i32, limit: i32, pods: &[Is]) -> (Vec<i64>, O
     let input =
         Input { set: &set, pods: &[], revisions: &revisions(), claims: &claims, volumes: volumes(), gates, now: now() };
     plan_rollout(input, &replicas, &mut plan);
+    (set, plan)
+}
+
+/// The ordinals that the rollout deletes, and what it waits for.
+fn rolled(policy: &str, partition: i32, limit: i32, pods: &[Is]) -> (Vec<i64>, Option<Wait>) {
+    let (_, plan) = rollout_of(policy, partition, &json!(limit), pods);
     let steps = plan.phases.iter().flat_map(|phase| phase.pods.iter().flatten());
     let deleted = steps.map(|step| match step {
         Step::Delete { pod, reason: Deletion::Outdated } => {
@@ -206,4 +217,28 @@ fn the_unavailable_pods_of_the_range_are_known_with_the_gate() {
     let pods = [pod(0, Is::Ready), pod(1, Is::Unready)];
     assert_eq!(planned(&set, &pods, &Claims::default(), on).unavailable, Some(2), "one is missing");
     assert_eq!(planned(&set, &pods, &Claims::default(), GATES).unavailable, None);
+}
+
+#[test]
+fn metrics_have_the_numbers_of_the_rollout() {
+    use Is::{OldTerminating, OldUnready};
+    let [ordered, parallel] = ["OrderedReady", "Parallel"];
+    for (name, policy, total, limit, unavailable, allowed) in [
+        ("in order, within the limit", ordered, 5, json!(2), 1, 2),
+        ("in parallel, more than the limit", parallel, 10, json!("20%"), 3, 2),
+        ("in order, at the limit", ordered, 6, json!(3), 3, 3),
+        ("in parallel, all are available", parallel, 4, json!(1), 0, 1),
+        ("in order, a percentage", ordered, 8, json!("25%"), 1, 2),
+        ("in parallel, a large percentage", parallel, 5, json!("80%"), 4, 4),
+        ("two pods", ordered, 2, json!(1), 1, 1),
+        ("one pod", parallel, 1, json!(1), 1, 1),
+        ("in order, without a limit", ordered, 5, Value::Null, 2, 1),
+        ("in parallel, without a limit", parallel, 6, Value::Null, 0, 1),
+    ] {
+        let broken = if policy == ordered { OldUnready } else { OldTerminating };
+        let pods: Vec<_> = (0..total).map(|at| if at < unavailable { broken } else { Is::Old }).collect();
+        let (set, plan) = rollout_of(policy, 0, &limit, &pods);
+        assert_eq!(plan.unavailable, Some(unavailable), "{name}");
+        assert_eq!(max_unavailable(&set.update_strategy, set.replicas), allowed, "{name}");
+    }
 }

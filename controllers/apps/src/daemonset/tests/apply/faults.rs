@@ -192,3 +192,23 @@ async fn limits_that_cannot_be_read_stop_only_the_update() {
     assert!(cluster.images().iter().all(|(_, image)| image == "image:1"), "no pod is replaced");
     drop(cluster.take_errors());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_status_that_cannot_be_written_fails_the_reconcile_and_the_error_of_a_pod_comes_first() {
+    let failing = |message: &str| Status::forbidden(&PODS, "", &format!("User \"u\" cannot {message}"));
+    for (name, pod_fails, expected) in
+        [("status error", false, "update the status"), ("both errors", true, "create the pod")]
+    {
+        let cluster = Cluster::start(&["n1"], |_| {}).await;
+        let of_status = Fault::on(Verb::Update).resource(DAEMON_SETS).times(1).fail(failing("update the status"));
+        let of_status = cluster.sandbox().faults().inject(of_status);
+        let times = usize::from(pod_fails);
+        let of_pod = Fault::on(Verb::Create).resource(PODS).times(times).fail(failing("create the pod"));
+        cluster.sandbox().faults().inject(of_pod);
+        cluster.create(&daemon_set("agent"));
+        rolls_out(&cluster, |pods| one_each_and_unavailable_at_most(pods, 1, 1)).await;
+        let errors = cluster.take_errors();
+        assert_eq!((errors.len(), of_status.hits()), (1, 1), "{name}: {errors:?}");
+        assert!(errors[0].contains(expected), "{name}: {errors:?}");
+    }
+}
