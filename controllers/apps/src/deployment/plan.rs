@@ -76,7 +76,7 @@ impl Step {
     /// Returns `true` if the steps after a failure of this step, and the status, are written all the same.
     ///
     /// An old replica set that a policy denies to change must not keep the status of the deployment from being written.
-    /// Old replica sets are scaled independently of each other: one that keeps its pods only keeps more available.
+    /// Old replica sets are scaled independently of each other: a set that keeps its pods keeps more of them available.
     ///
     /// # Upstream
     /// `reconcileOldReplicaSets` ignores such errors.

@@ -24,7 +24,7 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// The limits if those of the strategy cannot be read: pods are managed, and none is replaced.
+    /// The limits if a limit of the strategy cannot be read: pods are managed, and none is replaced.
     ///
     /// # Upstream
     /// `AllowsSurge`, which is `false` for a surge that cannot be read.

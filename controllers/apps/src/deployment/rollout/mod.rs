@@ -144,7 +144,7 @@ impl Limits {
         Self { replicas, max_surge: 0, max_unavailable: 0, rolling: false }
     }
 
-    /// The limits for scaling if those of the rolling update cannot be read.
+    /// The limits for scaling if a limit of the rolling update cannot be read.
     pub(crate) const fn unreadable(replicas: i32) -> Self {
         Self { replicas, max_surge: 0, max_unavailable: 0, rolling: true }
     }
