@@ -12,6 +12,7 @@ pub(super) const ROLLOUT_RECOVERY: Gate =
 
 /// The feature gates that a reconcile depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "gates are independent of each other")]
 pub(super) struct Gates {
     /// Gate `StatefulSetSemanticRevisionComparison`: a revision also equals a template that has the same meaning.
     pub(super) semantic_revisions: bool,

@@ -36,7 +36,7 @@ pub(super) fn status(set: &StatefulSet, revisions: &Revisions, pods: &[Arc<Pod>]
     status.current_revision = InternedStr::from(revisions.current.name.as_str());
     status.update_revision = InternedStr::from(revisions.update.name.as_str());
     status.collision_count = Some(revisions.collision_count);
-    status.conditions = set.status.conditions.clone();
+    status.conditions.clone_from(&set.status.conditions);
     status.replicas = count(&|_| true);
     status.ready_replicas = count(&is_running_and_ready);
     status.available_replicas =

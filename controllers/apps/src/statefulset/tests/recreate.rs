@@ -72,9 +72,9 @@ fn pods_of_earlier_revisions_are_deleted_before_any_other_step() {
             let pods: Vec<_> = (0..).zip(pods).map(|(ordinal, is)| pod(ordinal, is)).collect();
             let plan = planned(&set, &pods, &Claims::default(), RECREATES);
             let steps = plan.phases.iter().flat_map(|phase| phase.pods.iter().flatten());
-            let names = steps.map(|step| match step {
-                Step::Delete { pod, reason: Deletion::Outdated } => pod.metadata.key.name().trim_start_matches("web-"),
-                other => panic!("{name}: {other:?}"),
+            let names = steps.map(|step| {
+                let Step::Delete { pod, reason: Deletion::Outdated } = step else { panic!("{name}: {step:?}") };
+                pod.metadata.key.name().trim_start_matches("web-")
             });
             assert_eq!(names.collect::<Vec<_>>().join(" "), deleted, "{name}, {policy}");
             assert_eq!(plan.recreation, recreation, "{name}, {policy}");
@@ -87,6 +87,7 @@ fn pods_of_earlier_revisions_are_deleted_before_any_other_step() {
 
 #[test]
 fn the_condition_follows_the_recreation() {
+    use Is::{Old, Ready, Unready};
     let done = json!({
         "type": "Progressing", "status": "False", "lastTransitionTime": "2026-01-01T00:00:00Z",
         "reason": "RecreateCompleted", "message": "All pods recreated successfully",
@@ -99,7 +100,6 @@ fn the_condition_follows_the_recreation() {
     let new = "Waiting for new-revision pods to be created";
     let [progress, end] = [ConditionStatus::True, ConditionStatus::False];
     let at_start = "2026-01-01T00:00:00Z".parse().unwrap();
-    use Is::{Old, Ready, Unready};
     for (name, present, recreation, pods, expected) in [
         (
             "it begins",

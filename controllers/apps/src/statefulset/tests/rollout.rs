@@ -110,11 +110,9 @@ fn rollout_of(policy: &str, partition: i32, limit: &Value, pods: &[Is]) -> (Arc<
 fn rolled(policy: &str, partition: i32, limit: i32, pods: &[Is]) -> (Vec<i64>, Option<Wait>) {
     let (_, plan) = rollout_of(policy, partition, &json!(limit), pods);
     let steps = plan.phases.iter().flat_map(|phase| phase.pods.iter().flatten());
-    let deleted = steps.map(|step| match step {
-        Step::Delete { pod, reason: Deletion::Outdated } => {
-            pod.metadata.key.name().trim_start_matches("web-").parse().expect("it has an ordinal")
-        }
-        other => panic!("{other:?}"),
+    let deleted = steps.map(|step| {
+        let Step::Delete { pod, reason: Deletion::Outdated } = step else { panic!("{step:?}") };
+        pod.metadata.key.name().trim_start_matches("web-").parse().expect("it has an ordinal")
     });
     (deleted.collect(), plan.wait)
 }
