@@ -172,3 +172,15 @@ async fn a_new_replica_set_that_cannot_be_scaled_ends_the_reconcile() {
     cluster.run_until_complete().await;
     drop(cluster.take_errors());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_recreation_of_many_pods_reads_nothing_live() {
+    let cluster = Cluster::start_both(|_| {}).await;
+    cluster.create(&deployment("web").replicas(50).recreate());
+    cluster.run_until_complete().await;
+    cluster.sandbox().clear_requests();
+    cluster.patch(&with_image("image:2"));
+    cluster.run_until_complete().await;
+    assert_eq!(cluster.sizes(), [("image:1".to_owned(), 0), ("image:2".to_owned(), 50)]);
+    assert_eq!(cluster.requests("GET").len(), 0, "{:?}", cluster.requests("GET"));
+}
