@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use crate::condition::Condition;
 use crate::documented::Documented;
 use crate::int_or_percent::IntOrPercent;
 use crate::intern::InternedStr;
@@ -9,6 +10,7 @@ use crate::labels::Labels;
 use crate::protobuf::{Kind, ProtobufType};
 use crate::resource::Resource;
 use crate::selector::{InvalidSelector, LabelSelector, Selector};
+use crate::views::replica_set::CONDITION;
 
 /// A `StatefulSet` with its JSON. The controller updates its status and copies its templates into pods and claims.
 pub type StatefulSet = Documented<StatefulSetView>;
@@ -101,8 +103,7 @@ impl ProtobufType for ClaimRetention {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(from = "RawStrategy")]
 pub enum StatefulSetUpdateStrategy {
-    /// From the highest ordinal down, each after all pods before it are available. Any value but `OnDelete` means the
-    /// same.
+    /// From the highest ordinal down, each after all pods before it are available. An empty type means the same.
     RollingUpdate {
         /// Pods with lower ordinals keep the current template. `None` if it is not set; the API server sets a default.
         partition: Option<i32>,
@@ -111,6 +112,10 @@ pub enum StatefulSetUpdateStrategy {
     },
     /// After a user has deleted them.
     OnDelete,
+    /// All old pods are deleted before the first new pod is created.
+    Recreate,
+    /// Any other string. An API server of a later release may allow it.
+    Other(InternedStr),
 }
 
 crate::message! {
@@ -125,7 +130,12 @@ crate::message! {
 
 impl From<RawStrategy> for StatefulSetUpdateStrategy {
     fn from(RawStrategy { type_, partition, max_unavailable }: RawStrategy) -> Self {
-        if type_ == "OnDelete" { Self::OnDelete } else { Self::RollingUpdate { partition, max_unavailable } }
+        match type_.as_str() {
+            "" | "RollingUpdate" => Self::RollingUpdate { partition, max_unavailable },
+            "OnDelete" => Self::OnDelete,
+            "Recreate" => Self::Recreate,
+            _ => Self::Other(type_),
+        }
     }
 }
 
@@ -158,6 +168,8 @@ crate::message! {
         pub update_revision: InternedStr = "updateRevision" @ 7;
         /// Number of times that the name of a revision was taken by another revision.
         pub collision_count: Option<i32> = "collisionCount" @ 9;
+        /// Conditions, in the order served.
+        pub conditions: Box<[Condition]> = "conditions" @ 10 as Kind::List(&CONDITION);
         /// Number of pods that have been ready for `minReadySeconds`.
         pub available_replicas: i32 = "availableReplicas" @ 11;
     }

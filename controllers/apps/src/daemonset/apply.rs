@@ -119,30 +119,48 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Creates and deletes pods. Deletions are tried after a failed creation too.
-    pub(super) async fn apply(&self, changes: &PodChanges, revision: &CurrentRevision) -> Result<(), ReconcileError> {
-        let created = self.create_pods(&changes.create, revision).await;
+    /// Deletes pods, with an event for each finished one.
+    pub(super) async fn delete_pods(&self, changes: &PodChanges) -> Result<(), ReconcileError> {
         for event in changes.delete.iter().filter_map(Deletion::event) {
             self.session.record(self.set, &event);
         }
         let victims: Vec<Arc<Pod>> = changes.delete.iter().map(|deletion| Arc::clone(&deletion.pod)).collect();
-        let deleted = self.pod_control().delete(&victims).await;
-        created?;
-        Ok(deleted?)
+        Ok(self.pod_control().delete(&victims).await?)
     }
 
-    async fn create_pods(&self, nodes: &[Creation], revision: &CurrentRevision) -> Result<(), ReconcileError> {
+    /// Creates pods in slow-start batches. Returns the indexes of the creations that failed, too.
+    pub(super) async fn create_pods(
+        &self,
+        nodes: &[Creation],
+        revision: &CurrentRevision,
+    ) -> (Vec<usize>, Result<(), ReconcileError>) {
         if nodes.is_empty() {
-            return Ok(());
+            return (Vec::new(), Ok(()));
         }
+        match self.pods(nodes, revision) {
+            Ok(pods) => {
+                let (failed, created) = self.pod_control().create_each(&pods).await;
+                (failed, created.map_err(ReconcileError::from))
+            }
+            Err(error) => (Vec::new(), Err(error.into())),
+        }
+    }
+
+    /// Returns a function for the pod of each node, which takes the name of the pod.
+    fn pods(
+        &self,
+        nodes: &[Creation],
+        revision: &CurrentRevision,
+    ) -> Result<Vec<impl Fn(&str) -> Payload + Send + Sync>, InvalidTemplate> {
         let template = PodTemplate::of(self.set, &self.set.document).with_labels(labels(self.set, revision)?);
+        let template = Arc::new(template);
         let spec = PodSpec::of(self.set)?;
         let mut pods = Vec::with_capacity(nodes.len());
         for Creation { node, reason: _ } in nodes {
-            let (spec, template) = (spec.on(node)?, &template);
+            let (spec, template) = (spec.on(node)?, Arc::clone(&template));
             pods.push(move |name: &str| Payload::json(&template.pod_with_spec(name, Some(&spec))));
         }
-        Ok(self.pod_control().create(pods).await?)
+        Ok(pods)
     }
 
     pub(super) async fn update_status(&self, status: &DaemonSetStatus) -> Result<(), ReconcileError> {

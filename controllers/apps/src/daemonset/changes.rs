@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use kcm_framework::api::views::Pod;
 
 use super::backoff::FailureKey;
+use super::creation_order::Failures;
 use super::events::{DaemonSetEvent, FinishedPod};
 
 /// The most pods that one reconcile creates, and the most that it deletes.
@@ -84,9 +85,10 @@ impl PodChanges {
         self.create.is_empty() && self.delete.is_empty()
     }
 
-    /// The same with at most [`BURST`] creations and deletions.
+    /// The same with at most [`BURST`] creations and deletions, in the order after those failures.
     #[must_use]
-    pub(super) fn bounded(mut self) -> Self {
+    pub(super) fn bounded(mut self, failures: &Failures) -> Self {
+        failures.arrange(&mut self.create);
         self.create.truncate(BURST);
         self.delete.truncate(BURST);
         self

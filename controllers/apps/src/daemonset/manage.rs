@@ -42,7 +42,7 @@ pub(super) fn plan(snapshot: &Snapshot<'_>, limits: Limits, backoff: &FailedPodB
             changes.delete(pod, DeleteReason::NodeMissing);
         }
     }
-    changes.bounded()
+    changes.bounded(&snapshot.failures)
 }
 
 /// Deletes finished pods of a node, and returns the others that are not being deleted.

@@ -44,13 +44,13 @@
 //! garbage collector deletes the pods of a deleted `DaemonSet`. Overlapping selectors are not resolved.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/daemon` of Kubernetes 1.36.3. `docs/differences.md` has the differences that all controllers
+//! Upstream is `pkg/controller/daemon` of Kubernetes 1.37.2. `docs/differences.md` has the differences that all controllers
 //! share. Messages of events are the same.
 //!
 //! | here | upstream | reason |
 //! | --- | --- | --- |
 //! | With a quantity that Go keeps as a decimal, such as `100Ti`, the name of a revision ends in a hash of its data. | It ends in the hash of the Go types. | Revisions are found by their data. |
-//! | Nodes are handled in the order of their names. | They are handled in random order. | Two runs do the same. |
+//! | Nodes get their pods in the order of their names. After a failed creation, its node comes last, and the others come in another order each time. | They get them in random order. | Two runs do the same, and a node whose pods are denied keeps no other node waiting. |
 //! | The pods of deleted duplicate revisions get the hash of the revision that is kept, and the reconcile ends. | All pods get it, pods of old templates too, and the reconcile continues with the old labels. | Pods of an old template would never be replaced. |
 //! | A change of labels of revisions, and a collision, end the reconcile. | The reconcile continues. | Their events enqueue the `DaemonSet`. |
 //! | A failed pod is deleted as soon as its back-off ends. | It is deleted up to twice as late. | The key is requeued for that time. |
@@ -60,11 +60,12 @@
 //! | A change of a node concerns a pod that the scheduler has not bound to it yet. | It concerns bound pods only. | A pod that may not stay is deleted at once. |
 //! | In a rolling update with surge, pods of a node that does not exist are kept. | The update fails until they are deleted. | Other nodes are updated. |
 //! | The status is updated once in a reconcile. | It is updated a second time, from the live object, after a conflict. | A conflict is retried soon. |
-//! | An invalid selector, template or strategy is not retried until the `DaemonSet` changes. | It is retried. | Only a change helps. |
+//! | An invalid selector, template or limit is not retried until the `DaemonSet` changes. | It is retried. | Only a change helps. |
 
 mod apply;
 mod backoff;
 mod changes;
+mod creation_order;
 mod event_mapping;
 mod events;
 mod explain;
@@ -95,8 +96,7 @@ use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops};
 use parking_lot::Mutex;
 
 use crate::shared::stale_syncs;
-use backoff::FailedPodBackoff;
-use event_mapping::{key_for_node, owners};
+use event_mapping::{key_for_node, keys_for_pod, owners};
 use gates::Gates;
 use node_updates::{DaemonPods, NodeReconciler};
 use observe::Caches;
@@ -124,10 +124,11 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let owners = owners(daemon_sets.clone());
     let of_revisions = owners.clone();
     let revisions = sets.watches::<ControllerRevision, _>(move |change| of_revisions.keys(change));
-    let pods = sets.watches::<Pod, _>(move |change| owners.keys(change));
+    let pods = sets.watches::<Pod, _>(move |change| keys_for_pod(change, &owners));
     let caches = Caches::new(sets.reads::<Node>(), &pods, &revisions);
     let queue = sets.queue();
-    let reconciler = Reconciler { caches, targets, gates, backoff: Mutex::new(FailedPodBackoff::default()) };
+    let reconciler =
+        Reconciler { caches, targets, gates, backoff: Mutex::default(), failed_creations: Mutex::default() };
     let sets = sets.reconcile_objects(daemon_sets, reconciler);
 
     let mut updates = context.control_loop::<ObjectKey>("daemonset-node-updates").workers(&SYNCS);

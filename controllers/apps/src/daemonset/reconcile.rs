@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kcm_framework::api::PartReader;
 use kcm_framework::api::views::{DaemonSet, PodTargetNode};
+use kcm_framework::api::{ObjectKey, PartReader};
 use kcm_framework::ownership::{Claims, Owner, adopt_and_release};
 use kcm_framework::{ReconcileError, ReconcileObject, Session, async_trait};
 use parking_lot::Mutex;
@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use super::apply::Writer;
 use super::backoff::FailedPodBackoff;
 use super::changes::{DeleteReason, PodChanges};
+use super::creation_order::FailedCreations;
 use super::events::DaemonSetEvent;
 use super::gates::Gates;
 use super::history::History;
@@ -29,6 +30,7 @@ pub(super) struct Reconciler {
     pub(super) targets: PartReader<PodTargetNode>,
     pub(super) gates: Gates,
     pub(super) backoff: Mutex<FailedPodBackoff>,
+    pub(super) failed_creations: Mutex<FailedCreations>,
 }
 
 #[async_trait]
@@ -73,13 +75,22 @@ impl ReconcileObject<DaemonSet> for Reconciler {
         };
 
         let (revision, now) = (CurrentRevision::new(set, hash), session.now());
-        let snapshot = Snapshot::of((set, &observed.nodes, &pods), self.targets, revision, self.gates, now);
-        let limits = Limits::of(set, snapshot.desired()).map_err(ReconcileError::terminal)?;
+        let failures = self.failed_creations.lock().of(&set.metadata.key);
+        let snapshot = Snapshot::of((set, &observed.nodes, &pods), self.targets, revision, failures, self.gates, now);
+        let (limits, valid) = match Limits::of(set, snapshot.desired()) {
+            Ok(limits) => (limits, Ok(())),
+            Err(error) => (Limits::unreadable(set), Err(ReconcileError::terminal(error))),
+        };
         let plan = plan(&snapshot, limits, &self.backoff.lock());
         session.requeue_by(plan.changes.recheck);
         session.explain(|| plan.explain(&snapshot));
         self.start_backoff(&plan.changes, now);
-        let mut applied = writer.apply(&plan.changes, &snapshot.revision).await;
+        let creations = &plan.changes.create;
+        let (failed, created) = writer.create_pods(creations, &snapshot.revision).await;
+        self.failed_creations.lock().record(&set.metadata.key, creations, &failed);
+        // Deletions are tried after a failed creation too.
+        let deleted = writer.delete_pods(&plan.changes).await;
+        let mut applied = created.and(deleted).and(valid);
         if applied.is_ok() {
             let exceeding = history.exceeding(set.revision_history_limit, &pods);
             applied = writer.delete_revisions(&exceeding).await.map_err(ReconcileError::from);
@@ -91,6 +102,11 @@ impl ReconcileObject<DaemonSet> for Reconciler {
             applied = applied.and(written);
         }
         applied
+    }
+
+    async fn deleted(&self, key: &ObjectKey, _session: &Session) -> Result<(), ReconcileError> {
+        self.failed_creations.lock().forget(key);
+        Ok(())
     }
 }
 

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use kcm_framework::api::PartReader;
 use kcm_framework::api::views::{DaemonSet, Node, Pod, PodTargetNode};
 
+use super::creation_order::Failures;
 use super::gates::Gates;
 use super::placement::Placement;
 use super::pods_by_node::PodsByNode;
@@ -23,6 +24,8 @@ pub(super) struct Snapshot<'a> {
     pub(super) pods: PodsByNode<'a>,
     /// The revision of the present template.
     pub(super) revision: CurrentRevision,
+    /// The creations that failed before.
+    pub(super) failures: Arc<Failures>,
     /// The time of the plan.
     pub(super) now: Timestamp,
 }
@@ -33,12 +36,13 @@ impl<'a> Snapshot<'a> {
         (set, nodes, pods): (&'a DaemonSet, &'a [Arc<Node>], &'a [Arc<Pod>]),
         targets: PartReader<PodTargetNode>,
         revision: CurrentRevision,
+        failures: Arc<Failures>,
         gates: Gates,
         now: Timestamp,
     ) -> Self {
         let place = |node: &'a Arc<Node>| (node.metadata.key.name(), Placement::of(set, node, gates));
         let placements = nodes.iter().map(place).collect();
-        Self { set, placements, pods: PodsByNode::of(pods, targets), revision, now }
+        Self { set, placements, pods: PodsByNode::of(pods, targets), revision, failures, now }
     }
 
     /// How many nodes should run the daemon.

@@ -35,7 +35,7 @@
 //! Deployment. Overlapping selectors are not resolved: the first Deployment that adopts a `ReplicaSet` controls it.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/deployment` of Kubernetes 1.36.3. `docs/differences.md` has the differences that all
+//! Upstream is `pkg/controller/deployment` of Kubernetes 1.37.2. `docs/differences.md` has the differences that all
 //! controllers share. Messages of events and conditions are the same.
 //!
 //! | here | upstream | reason |
@@ -47,13 +47,13 @@
 //! | While a Deployment is being deleted, only its status is updated. | Its new `ReplicaSet` and its revision are updated too. | The garbage collector deletes them. |
 //! | A rollback waits until the present template has its `ReplicaSet`. | Both happen at once, and the second conflicts. | No conflict. |
 //! | The event of a rollback is recorded after the update. | It is recorded before, and again after each conflict. | The event is true. |
-//! | A failure to scale an old `ReplicaSet` down ends the reconcile, which is retried. | It is ignored. | Later steps assume the new size. |
+//! | After a failure to scale an old `ReplicaSet`, the other old ones are scaled, the status is updated, and the reconcile is retried. | The failure is ignored, and the other old ones stay as they are. | No event may follow, and one `ReplicaSet` must not keep the others. |
 //! | Available replicas of a `ReplicaSet` beyond its `spec.replicas` do not count as available. | They count in part. | A stale status must not cost availability; see `rollout/rolling.rs`. |
 //! | The deletion of a `ReplicaSet` has its resource version as a precondition. | It has no precondition. | A `ReplicaSet` that was just scaled up is kept. |
 //! | A complete rollout is not requeued for its deadline. | It is requeued again and again while Pods are missing. | It cannot fail any more. |
 //! | A check that is due within a second happens after one second. | It happens at once, with back-off. | Times in conditions are whole seconds. |
 //! | With a revision that is not a number, no annotation of the `ReplicaSet` is updated. | Annotations are updated if `minReadySeconds` changes too. | One rule for all annotations. |
-//! | In a recreation the last running Pod of each `ReplicaSet` enqueues the Deployment, when it finishes or is deleted. | The last Pod of the Deployment enqueues it, when it is deleted; `ReplicaSets` are listed live for that. | A recreation waits until no Pod of an old `ReplicaSet` may run. |
+//! | In a recreation the last running Pod of each `ReplicaSet` enqueues the Deployment, when it finishes or is deleted. | Every deleted Pod enqueues it. | A recreation waits until no Pod of an old `ReplicaSet` may run. |
 //! | An old `ReplicaSet` that a paused Deployment scales up is not deleted in the same reconcile. | It is deleted if it exceeds the history limit. | It has replicas. |
 //! | An invalid selector or strategy is not retried until the Deployment changes. | It is retried. | Only a change helps. |
 

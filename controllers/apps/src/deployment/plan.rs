@@ -72,6 +72,23 @@ pub(super) enum Step {
     },
 }
 
+impl Step {
+    /// Returns `true` if the steps after a failure of this step, and the status, are written all the same.
+    ///
+    /// An old replica set that a policy denies to change must not keep the status of the deployment from being written.
+    /// Old replica sets are scaled independently of each other: a set that keeps its pods keeps more of them available.
+    ///
+    /// # Upstream
+    /// `reconcileOldReplicaSets` ignores such errors.
+    pub(super) const fn is_of_old_set(&self) -> bool {
+        match self {
+            Self::Edit(edit) => !edit.is_of_new,
+            Self::Delete(_) => true,
+            Self::RecordEvent(_) | Self::Create(_) | Self::RollBack { .. } => false,
+        }
+    }
+}
+
 /// A deployment that cannot be reconciled until it is changed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum InvalidDeployment {
@@ -108,8 +125,16 @@ pub(super) fn plan(
 ) -> Result<Plan, InvalidDeployment> {
     let deployment = &*observed.deployment;
     let sets = ReplicaSets::of(deployment, claimed);
-    let limits = limits_of(deployment)?;
-    Planner { observed, deployment, sets: &sets, limits: &limits, gates, now }.plan()
+    let (limits, invalid) = match limits_of(deployment) {
+        Ok(limits) => (limits, None),
+        Err(error) => (Limits::unreadable(deployment.replicas), Some(error)),
+    };
+    let planner = Planner { observed, deployment, sets: &sets, limits: &limits, gates, now };
+    let action = planner.action()?;
+    if let (SyncAction::RollingUpdate | SyncAction::RollBack, Some(error)) = (action, invalid) {
+        return Err(error.into());
+    }
+    planner.plan(action)
 }
 
 fn limits_of(deployment: &Deployment) -> Result<Limits, InvalidLimit> {
@@ -140,8 +165,7 @@ struct ReplicaSetChanges {
 }
 
 impl<'a> Planner<'a> {
-    fn plan(&self) -> Result<Plan, InvalidDeployment> {
-        let action = self.action()?;
+    fn plan(&self, action: SyncAction) -> Result<Plan, InvalidDeployment> {
         let changes = match action {
             SyncAction::SelectsEverything => return Ok(plan_for_everything(self.deployment)),
             SyncAction::Terminating => ReplicaSetChanges::default(),
@@ -314,6 +338,7 @@ impl<'a> Planner<'a> {
         Edit {
             annotations: new_replica_set_annotations(&of_deployment, &of_set, self.sets.next_revision()),
             min_ready_seconds: self.deployment.min_ready_seconds,
+            is_of_new: true,
             ..Edit::of(new)
         }
     }

@@ -41,15 +41,22 @@ impl ReconcileObject<Deployment> for Reconciler {
         session.explain(|| plan.explain(deployment.replicas));
 
         let writer = Writer { session, deployment, selector };
+        let mut of_old_sets = Ok(());
         for step in plan.steps {
-            if writer.apply(step).await? == StepOutcome::Superseded {
-                session.explain(|| "leaves the remaining steps to the reconcile of a later event");
-                return Ok(());
+            let is_of_old_set = step.is_of_old_set();
+            match writer.apply(step).await {
+                Ok(StepOutcome::Done) => {}
+                Ok(StepOutcome::Superseded) => {
+                    session.explain(|| "leaves the remaining steps to the reconcile of a later event");
+                    return of_old_sets;
+                }
+                Err(error) if is_of_old_set => of_old_sets = of_old_sets.and(Err(error)),
+                Err(error) => return Err(error),
             }
         }
         if let Some(update) = &plan.status_update {
             writer.update_status(update).await?;
         }
-        Ok(())
+        of_old_sets
     }
 }

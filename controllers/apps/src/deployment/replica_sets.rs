@@ -229,10 +229,12 @@ pub(super) struct Edit {
     pub(super) annotations: Changes,
     /// Why the replica set is scaled.
     pub(super) reasons: Vec<ScaleReason>,
+    /// Whether the replica set has the present template.
+    pub(super) is_of_new: bool,
 }
 
 impl Edit {
-    /// An edit without changes.
+    /// An edit of an old replica set without changes.
     pub(super) fn of(set: &Arc<ReplicaSet>) -> Self {
         Self {
             set: Arc::clone(set),
@@ -240,6 +242,7 @@ impl Edit {
             min_ready_seconds: set.min_ready_seconds,
             annotations: Changes::new(),
             reasons: Vec::new(),
+            is_of_new: false,
         }
     }
 

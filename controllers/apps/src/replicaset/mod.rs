@@ -25,7 +25,7 @@
 //! controls it.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/replicaset` of Kubernetes 1.36.3. `docs/differences.md` has the differences that all
+//! Upstream is `pkg/controller/replicaset` of Kubernetes 1.37.2. `docs/differences.md` has the differences that all
 //! controllers share. Messages of events and conditions are the same.
 //!
 //! | here | upstream | reason |
@@ -36,6 +36,7 @@
 //! | The order of deletion is total; the uid decides last. | It consists of rules for pairs, which can be circular. | The result does not depend on the order of the cache; see `shared/replicas/rank.rs`. |
 //! | If the youngest Pod is less than a millisecond old, the metric of age ratios is not observed. | It divides by zero. | A ratio to zero has no value. |
 //! | A terminating Pod that changes its owner enqueues both owners. | It enqueues the new owner only. | The old owner would wait for its next event. |
+//! | The status is updated again, from the live object, only after a conflict. | It is after any error. | After another error the second try would fail too. |
 //! | The second try to update the status checks the uid. | It does not. | A recreated `ReplicaSet` has a status of its own. |
 //! | A condition that does not change keeps its unknown fields. | It is written again. | Other clients may have set them. |
 //! | A template without labels is not retried until the `ReplicaSet` changes. | It is retried. | Only a change helps. |

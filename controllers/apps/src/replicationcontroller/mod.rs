@@ -15,7 +15,7 @@
 //! | name of the queue | `replicaset` | `replicationmanager` |
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/replication` of Kubernetes 1.36.3, which converts `ReplicationControllers` to
+//! Upstream is `pkg/controller/replication` of Kubernetes 1.37.2, which converts `ReplicationControllers` to
 //! `ReplicaSets` and runs the `ReplicaSet` controller on them. Here both kinds implement one trait, and nothing is
 //! converted. `docs/differences.md` has the differences that all controllers share.
 //!

@@ -118,13 +118,16 @@ impl Writer<'_> {
 
     async fn apply_in_batches(&self, phase: &Phase) -> Result<(), SyncError> {
         let mut batches = SlowStart::of(phase.pods.len());
-        let (mut pods, mut first_error) = (phase.pods.iter(), None);
+        let (mut pods, mut first_error) = (phase.pods.iter(), None::<SyncError>);
         while let Some(size) = batches.next_batch() {
             let mut calls: FuturesUnordered<_> = pods.by_ref().take(size).map(|steps| self.apply_all(steps)).collect();
             while let Some(outcome) = calls.next().await {
                 if let Err(error) = outcome {
                     batches.stop();
-                    first_error.get_or_insert(error);
+                    first_error = Some(match first_error {
+                        Some(first) => first.or_sooner(error),
+                        None => error,
+                    });
                 }
             }
         }
@@ -211,6 +214,9 @@ impl Writer<'_> {
         }
         for claim in &claims.terminating {
             errors.terminating(claim);
+        }
+        for claim in &claims.undecodable {
+            errors.undecodable(claim);
         }
         errors.into_result()
     }

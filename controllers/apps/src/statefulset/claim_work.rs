@@ -16,6 +16,8 @@ pub(super) struct ClaimWork {
     pub(super) missing: Vec<usize>,
     /// The names of claims that are being deleted: the pod has to wait.
     pub(super) terminating: Vec<String>,
+    /// The names of claims that cannot be decoded: nothing is known of them, and the pod has to wait.
+    pub(super) undecodable: Vec<String>,
     /// The names of claims that another controller manages, of which an event tells.
     pub(super) conflicting: Vec<String>,
     /// The claims whose owner references are not as the retention policy wants them.
@@ -51,8 +53,15 @@ impl<'a> PodClaims<'a> {
     }
 
     fn find(self, template: &str) -> Option<Arc<PersistentVolumeClaim>> {
-        let key = &self.set.metadata.key;
-        self.claims.claim(key.namespace().unwrap_or_default(), &claim_name(template, key.name(), self.ordinal))
+        self.claims.claim(self.namespace(), &self.name(template))
+    }
+
+    fn namespace(self) -> &'a str {
+        self.set.metadata.key.namespace().unwrap_or_default()
+    }
+
+    fn name(self, template: &str) -> String {
+        claim_name(template, self.set.metadata.key.name(), self.ordinal)
     }
 
     fn existing(self) -> impl Iterator<Item = Arc<PersistentVolumeClaim>> {
@@ -68,6 +77,9 @@ impl<'a> PodClaims<'a> {
     pub(super) fn creation(self, work: &mut ClaimWork) {
         for (index, template) in self.set.claim_templates.iter().enumerate() {
             match self.find(template) {
+                None if self.claims.is_undecodable(self.namespace(), &self.name(template)) => {
+                    work.undecodable.push(self.name(template));
+                }
                 None => work.missing.push(index),
                 Some(claim) if claim.metadata.is_terminating() => {
                     work.terminating.push(claim.metadata.key.name().to_owned());

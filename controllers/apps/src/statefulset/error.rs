@@ -30,18 +30,27 @@ pub(super) enum SyncError {
     InvalidTemplate(#[source] InvalidTemplate),
 }
 
+impl SyncError {
+    fn class(&self) -> Class {
+        match self {
+            Self::CreatePod(error) | Self::UpdatePod(error) | Self::UpdateClaim(error) | Self::DeletePod(error) => {
+                Class::from(error)
+            }
+            Self::Claims(error) => error.class(),
+            // Only a change of the template helps.
+            Self::InvalidTemplate(_) => Class::Terminal,
+        }
+    }
+
+    /// Returns this error, or `later` if only `later` is retried.
+    pub(super) fn or_sooner(self, later: Self) -> Self {
+        if self.class() == Class::Terminal { later } else { self }
+    }
+}
+
 impl From<SyncError> for ReconcileError {
     fn from(error: SyncError) -> Self {
-        let class = match &error {
-            SyncError::CreatePod(error)
-            | SyncError::UpdatePod(error)
-            | SyncError::UpdateClaim(error)
-            | SyncError::DeletePod(error) => Class::from(error),
-            SyncError::Claims(error) => error.class(),
-            // Only a change of the template helps.
-            SyncError::InvalidTemplate(_) => Class::Terminal,
-        };
-        Self::new(class, error)
+        Self::new(error.class(), error)
     }
 }
 
@@ -67,6 +76,11 @@ impl ClaimError {
     /// Adds a claim that is being deleted.
     pub(super) fn terminating(&mut self, claim: &str) {
         self.messages.push(format!("pvc {claim} is being deleted"));
+    }
+
+    /// Adds a claim that exists and cannot be decoded.
+    pub(super) fn undecodable(&mut self, claim: &str) {
+        self.messages.push(format!("pvc {claim} cannot be decoded"));
     }
 
     /// The error, if there is one.

@@ -1,12 +1,12 @@
 //! Event mapping: the `StatefulSets` that a change enqueues.
 
-use std::time::Duration;
-
 use kcm_framework::Enqueue;
 use kcm_framework::api::ObjectKey;
 use kcm_framework::api::views::{PersistentVolumeClaim, Pod, StatefulSet};
 use kcm_framework::informers::Change;
 use kcm_framework::ownership::{OwnerLister, Owners};
+
+use crate::shared::availability::when_available;
 
 pub(super) fn owners<L: OwnerLister<StatefulSet>>(sets: L) -> Owners<StatefulSet, L> {
     Owners::known(sets, |set| set.selector.as_ref().ok())
@@ -19,20 +19,8 @@ pub(super) fn keys_for_pod<L: OwnerLister<StatefulSet>>(
     change: &Change<Pod>,
     owners: &Owners<StatefulSet, L>,
 ) -> Vec<Enqueue<ObjectKey>> {
-    owners.keys(change).into_iter().map(Enqueue::from).chain(when_available(change, owners)).collect()
-}
-
-fn when_available<L: OwnerLister<StatefulSet>>(
-    change: &Change<Pod>,
-    owners: &Owners<StatefulSet, L>,
-) -> Option<Enqueue<ObjectKey>> {
-    let Change::Updated { old, new } = change else { return None };
-    if old.is_ready() || !new.is_ready() {
-        return None;
-    }
-    let set = owners.controller_of(&new.metadata)?;
-    let period = u64::try_from(set.min_ready_seconds).ok().filter(|period| *period > 0)?;
-    Some(Enqueue::after(set.metadata.key.clone(), Duration::from_secs(period)))
+    let keys = owners.keys(change).into_iter().map(Enqueue::from);
+    keys.chain(when_available(change, owners, |set| set.min_ready_seconds)).collect()
 }
 
 /// The deletion of a claim enqueues the `StatefulSets` that select it, because a pod may wait for it. New claims have

@@ -16,6 +16,8 @@ pub(super) enum StatefulSetEvent {
     Pod { verb: Verb, pod: String, set: String, error: Option<String> },
     /// A claim of a pod was created.
     ClaimCreated { claim: String, pod: String, set: String, error: Option<String> },
+    /// The update strategy is not carried out.
+    UnknownStrategy { message: String },
     /// Another controller manages a claim.
     ConflictingController { claim: String },
 }
@@ -65,6 +67,7 @@ impl Event for StatefulSetEvent {
                 "FailedCreate",
                 format!("Create Claim {claim} for Pod {pod} in StatefulSet {set} failed error: {error}"),
             ),
+            Self::UnknownStrategy { message } => EventText::warning("UnknownStrategy", message.as_str()),
             // The spelling is upstream's.
             Self::ConflictingController { claim } => EventText::warning(
                 "ConflictingController",

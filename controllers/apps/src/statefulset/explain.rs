@@ -42,6 +42,9 @@ impl Wait {
             Self::NotAvailable { pod } => format!("{pod} is not available"),
             Self::StaleClaim { pod } => format!("{pod} waits until a claim of an earlier pod of its name is deleted"),
             Self::Unavailable { pods } => format!("{pods} pods are not available, and no more may be"),
+            Self::Recreation { pods } => {
+                format!("{pods} pods of earlier revisions have to end before a pod is created")
+            }
             Self::Deleted { pod } => format!("{pod} has to end before the next pod"),
         }
     }

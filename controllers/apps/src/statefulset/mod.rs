@@ -15,7 +15,7 @@
 //! ```
 //!
 //! The plan (`plan.rs`) has four phases: the pods of the range of ordinals, the claims of surplus pods, surplus pods, and
-//! the rollout (`rollout.rs`).
+//! the rollout (`rollout.rs`). The strategy `Recreate` has a phase before them instead of the last one (`recreate.rs`).
 //!
 //! # Guarantees
 //! - An ordinal never has two pods: the name of a pod consists of the name of the `StatefulSet` and the ordinal.
@@ -24,9 +24,11 @@
 //! - In order (`OrderedReady`) a pod is created only if the pods of lower ordinals are available, surplus pods are deleted
 //!   from the highest ordinal while all other pods are available, and at most one pod is deleted in a reconcile. In
 //!   parallel, pods are created and deleted in slow-start batches.
-//! - A rollout deletes a pod only if all pods of higher ordinals are updated and available. With the gate
-//!   `MaxUnavailableStatefulSet` it deletes as many pods at once as `maxUnavailable` allows. Pods below the partition have
-//!   the current revision.
+//! - With the gate `MaxUnavailableStatefulSet` a rollout deletes as many available pods at once as `maxUnavailable`
+//!   allows. In parallel, it also deletes every unavailable pod of an old revision. Without the gate it deletes a pod only
+//!   if all pods of higher ordinals are updated and available. Pods below the partition have the current revision.
+//! - With the strategy `Recreate` (gate `StatefulSetRecreateStrategy`) pods of two revisions never exist together. If the
+//!   strategy is not carried out, no pod is changed, and the event `UnknownStrategy` gives the reason.
 //! - The data of a revision has the same bytes as upstream's, and the revision has the same name: a change of controller
 //!   managers restarts no pod. See `shared/revisions`.
 //! - A revision that a pod or the status names is never deleted for the history limit.
@@ -38,7 +40,7 @@
 //! `StatefulSetRolloutRecovery` is on.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/statefulset` of Kubernetes 1.36.3. `docs/differences.md` has the differences that all
+//! Upstream is `pkg/controller/statefulset` of Kubernetes 1.37.2. `docs/differences.md` has the differences that all
 //! controllers share. Messages of events are the same.
 //!
 //! | here | upstream | reason |
@@ -52,7 +54,8 @@
 //! | A pod with a name such as `web-01` or `web-4294967296` is ignored. | It takes the place of `web-1`, and updates of it fail for ever. | Such a name belongs to no ordinal. |
 //! | `status.currentReplicas` is reduced for deleted pods of the current revision. | It is reduced for every deleted pod, also below 0, which the API server rejects. | It counts pods of the current revision. |
 //! | For a `StatefulSet` that is being deleted no revision is created or renumbered. | Revisions are created and renumbered as for any other. | The garbage collector deletes them. |
-//! | Conditions in the status survive. | They are removed. | Other clients may have set them. |
+//! | If the strategy is one of a later release, no pod is changed, with the event `UnknownStrategy`. | The pods are rolled. | Only the later release knows when pods may be deleted. |
+//! | The strategy `Recreate` without its gate does not keep the status of a `StatefulSet` that is being deleted from being written. | Its status is not written. | No pod is changed in any case. |
 //! | The status is updated once; a conflict requeues the key. | The update is retried from the cache up to five times. | The cache does not change meanwhile. |
 //! | One reconcile considers 5000 missing pods at most. | It considers all. | 2147483647 replicas need more memory than there is. |
 //! | A pod without a volume of a claim is patched by `$retainKeys`, and the API server rejects it. | It is updated, and the API server rejects it. | The identity is a patch. |
@@ -72,6 +75,7 @@ mod observe;
 mod plan;
 mod reconcile;
 mod recovery;
+mod recreate;
 mod retention;
 mod revisions;
 mod rollout;

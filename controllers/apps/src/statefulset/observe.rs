@@ -48,11 +48,18 @@ impl Caches {
 /// Looks claims up by name.
 pub(super) trait ClaimLister {
     fn claim(&self, namespace: &str, name: &str) -> Option<Arc<PersistentVolumeClaim>>;
+
+    /// Returns `true` if the claim exists and cannot be decoded.
+    fn is_undecodable(&self, namespace: &str, name: &str) -> bool;
 }
 
 impl ClaimLister for Informer<PersistentVolumeClaim> {
     fn claim(&self, namespace: &str, name: &str) -> Option<Arc<PersistentVolumeClaim>> {
         self.get(&ObjectKey::namespaced(namespace, name))
+    }
+
+    fn is_undecodable(&self, namespace: &str, name: &str) -> bool {
+        self.undecodable(&ObjectKey::namespaced(namespace, name)).is_some()
     }
 }
 

@@ -10,6 +10,8 @@
 //! | 2 | surplus, from the highest | repair owner references of claims |
 //! | 3 | surplus, from the highest | delete |
 //! | 4 | in the range of ordinals, from the highest | delete those of another revision: `rollout.rs` |
+//!
+//! With the strategy `Recreate` there is another phase before them, and no phase 4: `recreate.rs`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,6 +21,7 @@ use kcm_framework::api::views::{Pod, PodManagementPolicy, PodPhase, StatefulSet,
 use super::claim_work::{ClaimWork, PodClaims, claims_of, missing_volumes};
 use super::identity::{Ordinals, has_identity, ordinal, pod_name};
 use super::recovery;
+use super::recreate::plan_recreation;
 use super::rollout::plan_rollout;
 use super::status::{is_running_and_ready, is_unavailable};
 use super::steps::{Deletion, Input, Phase, Plan, Replicas, Step, Wait, Which};
@@ -34,7 +37,8 @@ pub(super) const BURST: usize = 5000;
 ///   pods of the range and those of higher ordinals are; at most one pod is deleted.
 /// - A pod is never created beside another of its ordinal: both have the same name.
 pub(super) fn plan(input: Input<'_>) -> Plan {
-    let mut plan = Plan { phases: Vec::new(), counted: input.pods.to_vec(), wait: None, unavailable: None };
+    let mut plan =
+        Plan { phases: Vec::new(), counted: input.pods.to_vec(), recreation: None, wait: None, unavailable: None };
     if input.set.metadata.is_terminating() {
         plan.wait = Some(Wait::SetTerminating);
         return plan;
@@ -42,6 +46,10 @@ pub(super) fn plan(input: Input<'_>) -> Plan {
     let Arranged { replicas, condemned, is_complete } = arrange(input);
     let present = replicas.iter().filter_map(|(_, pod)| pod.clone());
     plan.counted = present.chain(condemned.iter().map(|(_, pod)| Arc::clone(pod))).collect();
+    let all = replicas.iter().filter_map(|(_, pod)| pod.as_ref()).chain(condemned.iter().map(|(_, pod)| pod));
+    if !plan_recreation(input, all, &mut plan) {
+        return plan;
+    }
     let in_order = input.set.pod_management_policy == PodManagementPolicy::OrderedReady;
 
     let mut planner = Planner { plan, in_order };
@@ -62,7 +70,7 @@ pub(super) fn plan(input: Input<'_>) -> Plan {
             let first_unavailable = first_unavailable();
             planner.phase(&condemned, |(_, pod)| plan_condemned(input, pod, first_unavailable, in_order))
         };
-    if goes_on && input.set.update_strategy != StatefulSetUpdateStrategy::OnDelete {
+    if goes_on {
         plan_rollout(input, &replicas, &mut planner.plan);
     }
     planner.plan
@@ -151,7 +159,9 @@ fn plan_missing(input: Input<'_>, ordinal: i64, in_order: bool) -> (Vec<Step>, O
 fn revision_of_new(set: &StatefulSet, ordinal: i64) -> Which {
     let current = match set.update_strategy {
         StatefulSetUpdateStrategy::RollingUpdate { partition, .. } => partition.unwrap_or(set.status.current_replicas),
-        StatefulSetUpdateStrategy::OnDelete => 0,
+        StatefulSetUpdateStrategy::OnDelete
+        | StatefulSetUpdateStrategy::Recreate
+        | StatefulSetUpdateStrategy::Other(_) => 0,
     };
     if ordinal < Ordinals::of(set).start + i64::from(current) { Which::Current } else { Which::Update }
 }

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use kcm_framework::api::views::{Pod, PodVolumes, StatefulSet};
 use kcm_framework::api::{ObjectKey, PartReader};
 use kcm_framework::ownership::{Owner, adopt_and_release};
-use kcm_framework::{ReconcileError, ReconcileObject, Session, async_trait};
+use kcm_framework::{Class, ReconcileError, ReconcileObject, Session, async_trait};
 
 use super::apply::{Writer, apply_revisions, delete_old_revisions};
+use super::events::StatefulSetEvent;
 use super::gates::Gates;
 use super::metrics::Metrics;
 use super::observe::Caches;
 use super::plan::plan;
+use super::recreate::{Recreation, check_strategy, set_progress};
 use super::revisions::Revisions;
 use super::status::{after_rollout, is_outdated, recheck_at, status};
 use super::steps::Input;
@@ -48,9 +50,15 @@ impl ReconcileObject<StatefulSet> for Reconciler {
             return self.sync(session, set, &pods, &Revisions::of_status(set)).await;
         }
         let found = apply_revisions(session, set, &revisions, self.gates).await;
-        let synced = match &found {
-            Ok(found) => self.sync(session, set, &pods, found).await,
-            Err(_) => Ok(()),
+        let synced = match (&found, check_strategy(set, self.gates)) {
+            (Ok(found), Ok(())) => self.sync(session, set, &pods, found).await,
+            (Ok(_), Err(unknown)) => {
+                session.explain(|| "changes no pod: its update strategy is not carried out");
+                session.record(&**set, &StatefulSetEvent::UnknownStrategy { message: unknown.to_string() });
+                // Each retry repeats the event, which the API server deletes after an hour.
+                Err(ReconcileError::new(Class::Transient, unknown))
+            }
+            (Err(_), _) => Ok(()),
         };
         let truncated = delete_old_revisions(session, set, &pods, &revisions, found.as_ref().ok()).await;
         found?;
@@ -84,7 +92,10 @@ impl Reconciler {
         let (going, applied) = writer.apply(&plan.phases).await;
 
         // The status is written after a failure too.
-        let status = after_rollout(set, status(set, revisions, &plan.counted, now), going);
+        let mut status = after_rollout(set, status(set, revisions, &plan.counted, now), going);
+        // Upstream reports deletions only after all of them succeeded.
+        let recreation = plan.recreation.filter(|state| applied.is_ok() || *state == Recreation::Creating);
+        set_progress(set, &mut status, recreation, gates, now);
         let written = if is_outdated(&set.status, &status) { writer.update_status(&status).await } else { Ok(()) };
         applied?;
         written

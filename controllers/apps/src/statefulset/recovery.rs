@@ -15,7 +15,7 @@ use super::steps::Input;
 /// rolled in the usual order while one of its pods is not ready, and a repair that does not work costs one pod.
 pub(super) fn replaces(input: Input<'_>, pod: &Pod, next: &str) -> bool {
     let is_planned = input.gates.rollout_recovery
-        && input.set.update_strategy != StatefulSetUpdateStrategy::OnDelete
+        && matches!(input.set.update_strategy, StatefulSetUpdateStrategy::RollingUpdate { .. })
         && revision_of(pod) != next;
     let is_ready = |pod: &Pod| is_running_and_ready(pod) && !pod.metadata.is_terminating();
     is_planned

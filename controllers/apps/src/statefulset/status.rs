@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kcm_framework::api::views::{Pod, PodPhase, StatefulSet, StatefulSetStatus, StatefulSetUpdateStrategy};
+use kcm_framework::api::views::{Pod, PodPhase, StatefulSet, StatefulSetStatus};
 use kcm_framework::api::{Document, EditError, InternedStr};
 
 use super::revisions::Revisions;
@@ -36,6 +36,7 @@ pub(super) fn status(set: &StatefulSet, revisions: &Revisions, pods: &[Arc<Pod>]
     status.current_revision = InternedStr::from(revisions.current.name.as_str());
     status.update_revision = InternedStr::from(revisions.update.name.as_str());
     status.collision_count = Some(revisions.collision_count);
+    status.conditions.clone_from(&set.status.conditions);
     status.replicas = count(&|_| true);
     status.ready_replicas = count(&is_running_and_ready);
     status.available_replicas =
@@ -45,17 +46,20 @@ pub(super) fn status(set: &StatefulSet, revisions: &Revisions, pods: &[Arc<Pod>]
     status
 }
 
-/// The status after the reconcile has deleted `going` of the pods of the current revision for the rollout. A rollout is
-/// complete when all pods are updated and ready: the update revision becomes the current one.
+/// The status after the reconcile has deleted `going` of the pods of the current revision for the rollout. A rollout of
+/// any strategy is complete when all pods are updated and ready: the update revision becomes the current one.
 pub(super) fn after_rollout(set: &StatefulSet, mut status: StatefulSetStatus, going: i32) -> StatefulSetStatus {
     status.current_replicas = status.current_replicas.saturating_sub(going).max(0);
-    let is_rolling = matches!(set.update_strategy, StatefulSetUpdateStrategy::RollingUpdate { .. });
-    let counts = [status.updated_replicas, status.ready_replicas, status.replicas];
-    if is_rolling && counts == [set.replicas; 3] {
+    if is_complete(set, &status) {
         status.current_replicas = status.updated_replicas;
         status.current_revision = status.update_revision.clone();
     }
     status
+}
+
+/// Returns `true` if all pods are updated and ready, and there are as many as the `StatefulSet` should have.
+pub(super) fn is_complete(set: &StatefulSet, status: &StatefulSetStatus) -> bool {
+    [status.updated_replicas, status.ready_replicas, status.replicas] == [set.replicas; 3]
 }
 
 /// Whether the status has to be written. A collision count alone is not, as upstream.
@@ -66,7 +70,7 @@ pub(super) fn is_outdated(present: &StatefulSetStatus, status: &StatefulSetStatu
     status.observed_generation > present.observed_generation || counts != *present
 }
 
-/// The whole stateful set with the status; conditions and unknown fields stay.
+/// The whole stateful set with the status; other conditions and unknown fields stay.
 pub(super) fn with_status(set: &StatefulSet, status: &StatefulSetStatus) -> Result<Document, EditError> {
     let mut document = set.document.clone();
     for (name, count) in [
@@ -82,6 +86,9 @@ pub(super) fn with_status(set: &StatefulSet, status: &StatefulSetStatus) -> Resu
     document.set(&["status", "observedGeneration"], &status.observed_generation)?;
     document.set(&["status", "currentRevision"], status.current_revision.as_str())?;
     document.set(&["status", "updateRevision"], status.update_revision.as_str())?;
+    for condition in status.conditions.iter().filter(|condition| !set.status.conditions.contains(condition)) {
+        document.replace_condition(condition)?;
+    }
     Ok(document)
 }
 

@@ -9,6 +9,7 @@ use kcm_framework::api::views::{Pod, PodVolumes, StatefulSet};
 use super::claim_work::ClaimWork;
 use super::gates::Gates;
 use super::observe::ClaimLister;
+use super::recreate::Recreation;
 use super::revisions::Revisions;
 
 /// What a plan is made from.
@@ -37,6 +38,8 @@ pub(super) struct Plan {
     pub(super) phases: Vec<Phase>,
     /// The pods that the status counts.
     pub(super) counted: Vec<Arc<Pod>>,
+    /// The state of a recreation; `None` for other strategies and if it is complete.
+    pub(super) recreation: Option<Recreation>,
     /// What has to happen before the stateful set can go on; absent if nothing has.
     pub(super) wait: Option<Wait>,
     /// The number of unavailable pods in the range of ordinals, and how many may be; absent unless the gate
@@ -158,6 +161,11 @@ pub(super) enum Wait {
     /// So many pods of the range that are not available, which is as many as may be.
     Unavailable {
         /// How many.
+        pods: usize,
+    },
+    /// Pods of earlier revisions, which are deleted before a pod is created.
+    Recreation {
+        /// Number of these pods.
         pods: usize,
     },
     /// A pod that this plan deletes.

@@ -24,6 +24,19 @@ pub(super) struct Limits {
 }
 
 impl Limits {
+    /// The limits if a limit of the strategy cannot be read: pods are managed, and none is replaced.
+    ///
+    /// # Upstream
+    /// `AllowsSurge`, which is `false` for a surge that cannot be read.
+    pub(super) fn unreadable(set: &DaemonSetView) -> Self {
+        let surge = match &set.update_strategy {
+            DaemonSetUpdateStrategy::RollingUpdate { max_surge, .. } => max_surge.as_ref(),
+            DaemonSetUpdateStrategy::OnDelete | DaemonSetUpdateStrategy::Other(_) => None,
+        };
+        let allows_surge = surge.is_some_and(|surge| surge.of(1, Rounding::Up).is_ok_and(|surge| surge > 0));
+        Self { rolls: false, allows_surge, max_surge: 0, max_unavailable: 0 }
+    }
+
     /// The limits of a set that so many nodes should run. Percentages are rounded up: 10% of 5 nodes is one node.
     ///
     /// With neither, one node may be unavailable: validation rejects such a strategy.
@@ -56,5 +69,5 @@ pub(super) fn plan(snapshot: &Snapshot<'_>, limits: Limits) -> PodChanges {
         Limits { max_surge: ..=0, max_unavailable, .. } => unavailable::plan(snapshot, count(max_unavailable)),
         Limits { max_surge, .. } => surge::plan(snapshot, count(max_surge)),
     };
-    changes.bounded()
+    changes.bounded(&snapshot.failures)
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::quantity;
 
-/// The types that a pod template consists of, printed by `e2e/template-hashes` from `k8s.io/api` v0.36.3.
+/// The types that a pod template consists of, printed by `e2e/template-hashes` from `k8s.io/api` v0.37.2.
 ///
 /// A row is the name of a type and its underlying type, or `struct` and its fields: name, name in JSON, type.
 const TYPES: &str = include_str!("types.tsv");

@@ -17,7 +17,7 @@ use crate::shared::revisions::safe_encode;
 
 /// The hash of a template, and of the collision count where there is one.
 ///
-/// Absent for a template that the types of Kubernetes 1.36 cannot hold, and for quantities beyond 64 bits.
+/// Absent for a template that the types of Kubernetes 1.37 cannot hold, and for quantities beyond 64 bits.
 pub(super) fn template_hash(template: &RawValue, collision_count: Option<i32>) -> Option<String> {
     let template: Value = serde_json::from_str(template.get()).ok()?;
     let printed = go_print::print(&template)?;

@@ -130,7 +130,7 @@ impl World {
 
     pub(crate) fn snapshot(&self) -> Snapshot<'_> {
         let revision = CurrentRevision::new(&self.set, NEW);
-        Snapshot::of((&self.set, &self.nodes, &self.pods), targets(), revision, DEFAULTS, now())
+        Snapshot::of((&self.set, &self.nodes, &self.pods), targets(), revision, Arc::default(), DEFAULTS, now())
     }
 
     pub(crate) fn limits(&self) -> Limits {

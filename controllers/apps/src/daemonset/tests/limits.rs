@@ -16,6 +16,8 @@ fn counts_and_percentages_limit_an_update() {
         (json!(0), json!("10%"), 5, (0, 1)),
         (json!("25%"), json!(0), 5, (2, 0)),
         (json!(1), json!(0), 5, (1, 0)),
+        (json!("100%"), json!(0), 2, (2, 0)),
+        (json!(0), json!("100%"), 3, (0, 3)),
         (json!(0), json!(0), 2, (0, 1)),
         (json!("50%"), json!(0), 0, (0, 0)),
         (Value::Null, Value::Null, 2, (0, 1)),
@@ -44,4 +46,15 @@ fn a_string_that_is_no_percentage_is_an_error() {
 fn on_delete_replaces_nothing() {
     let limits = Limits::of(&daemon_set("agent").on_delete().build(), 2).expect("the strategy must be valid");
     assert_eq!((limits.rolls, limits.allows_surge), (false, false));
+}
+
+#[test]
+fn limits_that_cannot_be_read_leave_the_surge_that_can() {
+    for (surge, unavailable, allows) in
+        [(json!(1), json!("many"), true), (json!("many"), json!(0), false), (Value::Null, json!("many"), false)]
+    {
+        let set = daemon_set("agent").rolling(surge.clone(), unavailable).build();
+        let limits = Limits::unreadable(&set);
+        assert_eq!((limits.rolls, limits.allows_surge), (false, allows), "{surge}");
+    }
 }

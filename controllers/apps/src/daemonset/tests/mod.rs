@@ -1,6 +1,8 @@
 mod apply;
 mod backoff;
 mod cluster;
+mod creation_order;
+mod event_mapping;
 mod events;
 mod explain;
 mod fixtures;

@@ -93,3 +93,27 @@ fn labels_are_those_of_the_template_with_hash_and_generation() {
         assert_eq!(serde_json::from_str::<Value>(labels.get()).expect("it is JSON"), expected);
     }
 }
+
+#[test]
+fn preferred_terms_stay_and_an_empty_selector_is_replaced() {
+    let preferred = json!([{ "weight": 1, "preference": { "matchExpressions": [] } }]);
+    let required = json!({ "nodeSelectorTerms": terms() });
+    for (name, affinity, expected) in [
+        (
+            "preferred terms only",
+            json!({ "preferredDuringSchedulingIgnoredDuringExecution": preferred }),
+            json!({
+                "preferredDuringSchedulingIgnoredDuringExecution": preferred,
+                "requiredDuringSchedulingIgnoredDuringExecution": required,
+            }),
+        ),
+        (
+            "an empty selector",
+            json!({ "requiredDuringSchedulingIgnoredDuringExecution": {} }),
+            json!({ "requiredDuringSchedulingIgnoredDuringExecution": required }),
+        ),
+    ] {
+        let set = daemon_set("agent").pod_spec("affinity", json!({ "nodeAffinity": affinity }));
+        assert_eq!(spec(&set)["affinity"]["nodeAffinity"], expected, "{name}");
+    }
+}

@@ -131,3 +131,17 @@ fn pods_of_the_template_generation_are_new_whatever_their_hash() {
     assert!(World::of(&set, &[node("n1")], &[of("3")]).rolled().is_empty());
     assert_eq!(deleted(&World::of(&set, &[node("n1")], &[of("2")]).rolled()), [("a", Update)]);
 }
+
+#[test]
+fn a_percentage_is_of_all_nodes_and_a_terminating_pod_counts() {
+    let set = daemon_set("agent").rolling(0, "50%");
+    let nodes = ["n1", "n2", "n3", "n4"].map(node);
+    let old = |node: &str| ready(&format!("old-{node}"), node, "old");
+    for (name, pods, expected) in [
+        ("none terminates", ["n1", "n2", "n3", "n4"].map(old), vec![("old-n1", Update), ("old-n2", Update)]),
+        ("one terminates", [old("n1").terminating(), old("n2"), old("n3"), old("n4")], vec![("old-n2", Update)]),
+        ("two terminate", [old("n1").terminating(), old("n2").terminating(), old("n3"), old("n4")], vec![]),
+    ] {
+        assert_eq!(deleted(&World::of(&set, &nodes, &pods).rolled()), expected, "{name}");
+    }
+}

@@ -7,7 +7,7 @@ use crate::daemonset::template_hash::template_hash;
 
 /// Pod templates and their hashes: without a collision count, and with 0 and 7. The last one has every field.
 ///
-/// Printed by `e2e/template-hashes`, with the types of `k8s.io/api` v0.36.3.
+/// Printed by `e2e/template-hashes`, with the types of `k8s.io/api` v0.37.2.
 const HASHES: &str = include_str!("template_hashes.tsv");
 
 fn raw(template: &Value) -> Box<RawValue> {

@@ -144,6 +144,11 @@ impl Limits {
         Self { replicas, max_surge: 0, max_unavailable: 0, rolling: false }
     }
 
+    /// The limits for scaling if a limit of the rolling update cannot be read.
+    pub(crate) const fn unreadable(replicas: i32) -> Self {
+        Self { replicas, max_surge: 0, max_unavailable: 0, rolling: true }
+    }
+
     /// The most replicas of all replica sets together: the value of `deployment.kubernetes.io/max-replicas`.
     pub(crate) fn max_total(&self) -> i32 {
         self.replicas.saturating_add(self.max_surge)

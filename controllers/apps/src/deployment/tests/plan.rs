@@ -420,3 +420,22 @@ fn invalid_deployments_are_rejected() {
     assert_eq!(refusal(broken), "cannot resolve the limits of the rolling update");
     assert_eq!(planned(&strategy(json!({ "type": "Ramped" })).paused(), &[new(4, 4)]).action, SyncAction::Paused);
 }
+
+#[test]
+fn limits_that_cannot_be_read_stop_only_a_rollout() {
+    let invalid = |owner: DeploymentBuilder| {
+        owner.with("/spec/strategy", "rollingUpdate", json!({ "maxSurge": "many", "maxUnavailable": 0 }))
+    };
+    let terminating =
+        deployment("web").replicas(4).with("/metadata", "deletionTimestamp", json!("2026-01-02T11:00:00Z"));
+    for (name, owner, action) in [
+        ("terminating", terminating, SyncAction::Terminating),
+        ("paused", deployment("web").replicas(4).paused(), SyncAction::Paused),
+    ] {
+        let plan = planned_with(&invalid(owner), &[new(4, 4)], &[]).expect(name);
+        assert_eq!(plan.action, action, "{name}");
+        assert_eq!(plan.status_update.expect(name).status.updated_replicas, 4, "{name}");
+    }
+    let rolls = planned_with(&invalid(deployment("web").replicas(4)), &[new(4, 4)], &[]);
+    assert!(matches!(rolls, Err(InvalidDeployment::Limit(_))), "{rolls:?}");
+}

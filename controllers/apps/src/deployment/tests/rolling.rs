@@ -73,6 +73,8 @@ fn a_limit_that_is_no_count_is_named() {
 fn without_rolling_there_is_no_surge_and_all_are_to_be_available() {
     let limits = Limits::not_rolling(4);
     assert_eq!((limits.max_total(), limits.min_available()), (4, 4));
+    let limits = Limits::not_rolling(0);
+    assert_eq!((limits.max_total(), limits.min_available()), (0, 0));
 }
 
 #[test]

@@ -48,26 +48,37 @@ impl<V: KnownView> PodControl<'_, V> {
     where
         B: Fn(&str) -> Payload + Send + Sync,
     {
+        self.create_each(&pods).await.1
+    }
+
+    /// Creates pods like [`create`](Self::create). Returns the indexes of the creations that failed, too.
+    pub(crate) async fn create_each<B>(&self, pods: &[B]) -> (Vec<usize>, Result<(), ApiError>)
+    where
+        B: Fn(&str) -> Payload + Send + Sync,
+    {
         let generate_name = generate_name(&self.owner.meta().key);
         let mut batches = SlowStart::of(pods.len());
-        let mut pods = &pods[..];
-        let mut first_error = None;
+        let mut pods = pods.iter().enumerate();
+        let (mut failed, mut first_error) = (Vec::new(), None);
         while let Some(size) = batches.next_batch() {
-            let (batch, rest) = pods.split_at(size);
-            pods = rest;
-            let mut calls: FuturesUnordered<_> = batch.iter().map(|pod| self.create_pod(&generate_name, pod)).collect();
-            while let Some(outcome) = calls.next().await {
+            let create = |(at, pod)| {
+                let created = self.create_pod(&generate_name, pod);
+                async move { (at, created.await) }
+            };
+            let mut calls: FuturesUnordered<_> = pods.by_ref().take(size).map(create).collect();
+            while let Some((at, outcome)) = calls.next().await {
                 match outcome {
                     Ok(CreateOutcome::Created) => {}
                     Ok(CreateOutcome::NamespaceTerminating) => batches.stop(),
                     Err(error) => {
                         batches.stop();
+                        failed.push(at);
                         first_error.get_or_insert(error);
                     }
                 }
             }
         }
-        first_error.map_or(Ok(()), Err)
+        (failed, first_error.map_or(Ok(()), Err))
     }
 
     /// Creates one pod, under a name with that prefix.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kcm_framework::api::views::{Pod, ReplicaSetStatus};
 use kcm_framework::client::Payload;
 use kcm_framework::ownership::StaleOwner;
-use kcm_framework::{ReconcileError, Session};
+use kcm_framework::{Class, ReconcileError, Session};
 
 use super::error::ScaleError;
 use super::metrics::Metrics;
@@ -55,10 +55,11 @@ impl<V: ReplicaOwner> Writer<'_, V> {
         PodControl { session: self.session, owner: self.owner }
     }
 
-    /// Updates the status, and after an error the status of the live object.
+    /// Updates the status, and after a conflict the status of the live object.
     pub(super) async fn update_status(&self, status: &ReplicaSetStatus) -> Result<(), ReconcileError> {
-        if self.update_status_of(self.owner, status).await.is_ok() {
-            return Ok(());
+        match self.update_status_of(self.owner, status).await {
+            Err(error) if error.class() == Class::Conflict => {}
+            outcome => return outcome,
         }
         let meta = self.owner.meta();
         let live: V = self.session.api().get(const { &V::RESOURCE }, &meta.key).await?;

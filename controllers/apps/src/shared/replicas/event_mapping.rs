@@ -1,7 +1,5 @@
 //! Event mapping: the owners that a change of a pod enqueues.
 
-use std::time::Duration;
-
 use kcm_framework::Enqueue;
 use kcm_framework::api::ObjectKey;
 use kcm_framework::api::views::Pod;
@@ -9,6 +7,7 @@ use kcm_framework::informers::Change;
 use kcm_framework::ownership::{OwnerLister, Owners};
 
 use super::owner::ReplicaOwner;
+use crate::shared::availability::when_available;
 
 pub(super) fn owners<V: ReplicaOwner, L: OwnerLister<V>>(lister: L) -> Owners<V, L> {
     Owners::known(lister, |owner| owner.selector().as_ref().ok())
@@ -21,18 +20,5 @@ pub(super) fn keys_for_pod<V: ReplicaOwner, L: OwnerLister<V>>(
     owners: &Owners<V, L>,
 ) -> Vec<Enqueue<ObjectKey>> {
     let keys = owners.keys(change).into_iter().map(Enqueue::from);
-    keys.chain(when_available(change, owners)).collect()
-}
-
-fn when_available<V: ReplicaOwner, L: OwnerLister<V>>(
-    change: &Change<Pod>,
-    owners: &Owners<V, L>,
-) -> Option<Enqueue<ObjectKey>> {
-    let Change::Updated { old, new } = change else { return None };
-    if new.metadata.is_terminating() || old.is_ready() || !new.is_ready() {
-        return None;
-    }
-    let owner = owners.controller_of(&new.metadata)?;
-    let period = u64::try_from(owner.min_ready_seconds()).ok().filter(|period| *period > 0)?;
-    Some(Enqueue::after(owner.meta().key.clone(), Duration::from_secs(period)))
+    keys.chain(when_available(change, owners, V::min_ready_seconds)).collect()
 }

@@ -78,7 +78,7 @@ impl RevisionData {
         patch.spec.take()?.template.map(RawValue::to_owned)
     }
 
-    /// The data as it is for an owner to which this data is applied, and the defaults of Kubernetes 1.36 after it.
+    /// The data as it is for an owner to which this data is applied, and the defaults of Kubernetes 1.37 after it.
     ///
     /// Data of an earlier release lacks fields that later ones have a default for. Such a template is the same as one that
     /// has the default.

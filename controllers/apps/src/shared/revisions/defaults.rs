@@ -4,12 +4,13 @@ use serde_json::{Map, Value, json};
 
 type Object = Map<String, Value>;
 
-/// Sets what the API server of Kubernetes 1.36 sets in a pod template.
+/// Sets what the API server of Kubernetes 1.37 sets in a pod template.
 ///
 /// # Upstream
 /// `SetDefaults_PodSpec` and what it reaches in `pkg/apis/core/v1`, as `SetObjectDefaults_StatefulSet` calls them.
 pub(super) fn set_defaults(template: &mut Value) {
     let Some(spec) = template.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    set_service_account(spec);
     default_text(spec, "restartPolicy", "Always");
     default_text(spec, "dnsPolicy", "ClusterFirst");
     default_text(spec, "schedulerName", "default-scheduler");
@@ -19,6 +20,16 @@ pub(super) fn set_defaults(template: &mut Value) {
         items(spec, list).for_each(set_container_defaults);
     }
     items(spec, "volumes").for_each(set_volume_defaults);
+}
+
+/// The deprecated field `serviceAccount` always has the value of `serviceAccountName`.
+fn set_service_account(spec: &mut Object) {
+    let text = |name: &str| spec.get(name).and_then(Value::as_str).filter(|value| !value.is_empty());
+    let Some(account) = text("serviceAccountName").or_else(|| text("serviceAccount")).map(|name| json!(name)) else {
+        return;
+    };
+    spec.insert("serviceAccountName".to_owned(), account.clone());
+    spec.insert("serviceAccount".to_owned(), account);
 }
 
 fn set_container_defaults(container: &mut Object) {

@@ -3,8 +3,8 @@
 use std::ops::Deref;
 
 use kcm_framework::api::{KnownView as _, Resource, views};
-use kcm_testing::TestCluster;
 use kcm_testing::sandbox::{PODS, Sandbox};
+use kcm_testing::{TestCluster, TestEnvironment};
 use serde_json::{Value, json};
 
 use super::fixtures::{merge, set_json};
@@ -34,6 +34,11 @@ impl Deref for Cluster {
 }
 
 impl Cluster {
+    pub(super) async fn start_in(environment: TestEnvironment) -> Self {
+        let watched = [PODS, SETS, REVISIONS, CLAIMS];
+        Self(crate::tests::cluster::Cluster::start_in(environment, &[DESCRIPTOR], &watched).await)
+    }
+
     pub(super) async fn start(prepare: impl FnOnce(&Sandbox) + 'static) -> Self {
         Self(crate::tests::cluster::Cluster::start(&[DESCRIPTOR], &[PODS, SETS, REVISIONS, CLAIMS], prepare).await)
     }

@@ -207,3 +207,40 @@ async fn a_failed_update_does_not_delay_the_availability_of_a_pod() {
     assert_eq!((refused.hits(), cluster.take_errors().len()), (1, 1));
     assert!((15..=22).contains(&waited), "after {waited} s");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_status_that_cannot_be_written_fails_the_reconcile_and_the_error_of_a_pod_comes_first() {
+    let failing = |message: &str| Status::forbidden(&PODS, "", &format!("User \"u\" cannot {message}"));
+    for (name, pod_fails, expected) in
+        [("status error", false, "update the status"), ("both errors", true, "create the pod")]
+    {
+        let cluster = Cluster::start(|_| {}).await;
+        let of_status = Fault::on(Verb::Update).resource(SETS).times(1).fail(failing("update the status"));
+        let of_status = cluster.sandbox().faults().inject(of_status);
+        let times = usize::from(pod_fails);
+        let of_pod = Fault::on(Verb::Create).resource(PODS).times(times).fail(failing("create the pod"));
+        cluster.sandbox().faults().inject(of_pod);
+        cluster.create(web(1, json!({})));
+        has(&cluster, &[("web-0", "image:1")]).await;
+        let errors = cluster.take_errors();
+        assert_eq!((errors.len(), of_status.hits()), (1, 1), "{name}: {errors:?}");
+        assert!(errors[0].contains(expected), "{name}: {errors:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_conflicts_is_repeated_by_the_next_reconcile() {
+    let cluster = Cluster::start(|_| {}).await;
+    let conflict = |resource| Status::conflict(&resource, "web", "the object has been modified");
+    let of_status = Fault::on(Verb::Update).resource(SETS).times(1).fail(conflict(SETS));
+    let of_pod = Fault::on(Verb::Patch).resource(PODS).times(1).fail(conflict(PODS));
+    let faults = [of_status, of_pod].map(|fault| cluster.sandbox().faults().inject(fault));
+    cluster.create(web(1, json!({})));
+    has(&cluster, &[("web-0", "image:1")]).await;
+    let unlabelled = json!({ "metadata": { "labels": { "statefulset.kubernetes.io/pod-name": null } } });
+    cluster.sandbox().patch(&PODS, &key("web-0"), &unlabelled).unwrap();
+    let name = || cluster.object(&PODS, "web-0")["metadata"]["labels"]["statefulset.kubernetes.io/pod-name"].clone();
+    cluster.eventually("the pod has its identity", |_| name() == "web-0").await;
+    assert_eq!(faults.map(|fault| fault.hits()), [1, 1]);
+    assert!(cluster.events().iter().all(|(kind, ..)| kind == "Normal"), "no event tells of a conflict");
+}

@@ -16,8 +16,9 @@ use crate::statefulset::steps::{Input, Plan};
 use crate::tests::cluster::{NAMESPACE, now};
 use crate::tests::fixtures::ago;
 
-/// The gates as they are by default.
-pub(super) const GATES: Gates = Gates { semantic_revisions: true, max_unavailable: false, rollout_recovery: false };
+/// The gates as they are by default, but for `MaxUnavailableStatefulSet`.
+pub(super) const GATES: Gates =
+    Gates { semantic_revisions: true, max_unavailable: false, recreate: false, rollout_recovery: false };
 
 /// A stateful set `web` of three pods in order, without claims, as the API serves one, with changes merged into it.
 pub(super) fn set(changes: Value) -> Arc<StatefulSet> {
@@ -94,10 +95,14 @@ pub(super) enum Is {
     OlderUnready,
     /// Ready for two seconds.
     Young,
+    /// The same, of the current revision.
+    OldYoung,
     Pending,
     Failed,
     Succeeded,
     Terminating,
+    /// Terminating, of the current revision.
+    OldTerminating,
     /// Failed and terminating.
     FailedTerminating,
 }
@@ -110,7 +115,7 @@ pub(super) fn pod(ordinal: i64, is: Is) -> Arc<Pod> {
 pub(super) fn pod_with(ordinal: i64, is: Is, changes: Value) -> Arc<Pod> {
     let name = format!("web-{ordinal}");
     let revision = match is {
-        Is::Old | Is::OldUnready => "web-old",
+        Is::Old | Is::OldUnready | Is::OldYoung | Is::OldTerminating => "web-old",
         Is::Older | Is::OlderUnready => "web-older",
         Is::Ready
         | Is::Unready
@@ -132,11 +137,13 @@ pub(super) fn pod_with(ordinal: i64, is: Is, changes: Value) -> Arc<Pod> {
         | Is::OldUnready
         | Is::OlderUnready
         | Is::Young
-        | Is::Terminating => "Running",
+        | Is::OldYoung
+        | Is::Terminating
+        | Is::OldTerminating => "Running",
     };
     let ready = match is {
-        Is::Ready | Is::Old | Is::Older | Is::Terminating => Some(3600),
-        Is::Young => Some(2),
+        Is::Ready | Is::Old | Is::Older | Is::Terminating | Is::OldTerminating => Some(3600),
+        Is::Young | Is::OldYoung => Some(2),
         Is::Unready
         | Is::OldUnready
         | Is::OlderUnready
@@ -168,7 +175,7 @@ pub(super) fn pod_with(ordinal: i64, is: Is, changes: Value) -> Arc<Pod> {
         ] },
         "status": { "phase": phase, "conditions": condition.into_iter().collect::<Vec<_>>() },
     });
-    if matches!(is, Is::Terminating | Is::FailedTerminating) {
+    if matches!(is, Is::Terminating | Is::OldTerminating | Is::FailedTerminating) {
         pod["metadata"]["deletionTimestamp"] = json!(ago(1));
     }
     merge(&mut pod, changes);
@@ -201,6 +208,10 @@ impl ClaimLister for Claims {
     fn claim(&self, namespace: &str, name: &str) -> Option<Arc<PersistentVolumeClaim>> {
         assert_eq!(namespace, NAMESPACE);
         self.0.get(name).cloned()
+    }
+
+    fn is_undecodable(&self, _namespace: &str, _name: &str) -> bool {
+        false
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kcm_testing::sandbox::PODS;
 use serde_json::{Value, json};
 
-use super::apply::{CLAIMS, Cluster, REVISIONS, has, patch, roll, run_pods, scale, web};
+use super::apply::{CLAIMS, Cluster, REVISIONS, SETS, has, patch, roll, run_pods, scale, web};
 use super::fixtures::{merge, with_claims};
 use crate::shared::revisions::{RevisionData, revision_hash};
 use crate::tests::cluster::{NAMESPACE, key};
@@ -165,6 +165,45 @@ async fn on_delete_leaves_pods_until_a_person_deletes_them() {
     cluster.sandbox().delete_now(&PODS, &key("web-1")).unwrap();
     has(&cluster, &[TWO[0], ("web-1", "image:2")]).await;
     assert!(cluster.deleted().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_on_delete_rollout_is_complete_when_a_person_has_deleted_all_pods() {
+    let cluster = Cluster::start(|_| {}).await;
+    let on_delete = json!({ "spec": {
+        "updateStrategy": { "type": "OnDelete", "rollingUpdate": null }, "revisionHistoryLimit": 0,
+    } });
+    cluster.create(web(2, on_delete));
+    has(&cluster, &TWO).await;
+    roll(&cluster, "image:2");
+    for pod in ["web-0", "web-1"] {
+        cluster.settle().await;
+        cluster.sandbox().delete_now(&PODS, &key(pod)).unwrap();
+    }
+    has(&cluster, &[("web-0", "image:2"), ("web-1", "image:2")]).await;
+    let status = cluster.set()["status"].clone();
+    assert_eq!(status["currentRevision"], status["updateRevision"]);
+    assert_eq!((&status["currentReplicas"], &status["updatedReplicas"]), (&json!(2), &json!(2)));
+    cluster.eventually("the earlier revision is deleted", |_| cluster.list(&REVISIONS).len() == 1).await;
+    assert_eq!(cluster.list(&REVISIONS)[0]["metadata"]["name"], status["updateRevision"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn conditions_of_others_survive_scaling_and_a_rollout() {
+    let cluster = Cluster::start(|_| {}).await;
+    cluster.create(web(1, json!({})));
+    has(&cluster, &TWO[..1]).await;
+    let since = "2026-01-02T11:00:00Z";
+    let condition =
+        json!({ "type": "Mine", "status": "True", "lastTransitionTime": since, "reason": "R", "message": "m" });
+    let mut set = cluster.set();
+    set["status"]["conditions"] = json!([condition]);
+    cluster.sandbox().update_status(&SETS, set).unwrap();
+    scale(&cluster, 2);
+    has(&cluster, &TWO).await;
+    roll(&cluster, "image:2");
+    has(&cluster, &[("web-0", "image:2"), ("web-1", "image:2")]).await;
+    assert_eq!(cluster.set()["status"]["conditions"], json!([condition]));
 }
 
 #[tokio::test(start_paused = true)]

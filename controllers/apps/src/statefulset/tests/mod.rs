@@ -1,6 +1,7 @@
 //! Tables of the pure parts, and whole reconciles on an API server in the process.
 
 mod apply;
+mod error;
 mod event_mapping;
 mod events;
 mod explain;
@@ -12,7 +13,9 @@ mod life;
 mod new_objects;
 mod plan;
 mod recovery;
+mod recreate;
 mod retention;
 mod revisions;
 mod rollout;
 mod status;
+mod updates;

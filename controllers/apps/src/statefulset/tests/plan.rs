@@ -2,11 +2,16 @@
 
 use std::sync::Arc;
 
-use kcm_framework::api::views::Pod;
+use kcm_framework::api::views::{PersistentVolumeClaim, Pod};
 use serde_json::{Value, json};
 
-use super::fixtures::{Claims, GATES, Is, claim, claim_with, merge, planned, pod, pod_with, set, with_claims};
-use crate::statefulset::steps::{Deletion, Plan, Step, Wait, Which};
+use super::fixtures::{
+    Claims, GATES, Is, claim, claim_with, merge, planned, pod, pod_with, revisions, set, volumes, with_claims,
+};
+use crate::statefulset::observe::ClaimLister;
+use crate::statefulset::plan::plan;
+use crate::statefulset::steps::{Deletion, Input, Plan, Step, Wait, Which};
+use crate::tests::cluster::now;
 
 /// The steps of a plan in short: `+0` a creation, `+0old` of the current revision, `-0` a deletion, `~0` a repair.
 fn steps(plan: &Plan) -> String {
@@ -316,6 +321,42 @@ fn a_claim_that_is_being_deleted_is_named_and_a_stale_one_is_waited_for() {
     let mut retained = with_claims("Retain", "Retain");
     merge(&mut retained, json!({ "spec": { "replicas": 1 } }));
     assert_eq!(steps(&planned(&set(retained), &[], &stale, GATES)), "+0", "a policy that retains has no stale claims");
+}
+
+/// Claims of which none can be decoded.
+struct Undecodable;
+
+impl ClaimLister for Undecodable {
+    fn claim(&self, _: &str, _: &str) -> Option<Arc<PersistentVolumeClaim>> {
+        None
+    }
+
+    fn is_undecodable(&self, _: &str, name: &str) -> bool {
+        name == "data-web-0"
+    }
+}
+
+#[test]
+fn a_claim_that_cannot_be_decoded_is_not_created_again() {
+    let mut changes = with_claims("Retain", "Retain");
+    merge(&mut changes, json!({ "spec": { "replicas": 2, "podManagementPolicy": "Parallel" } }));
+    let set = set(changes);
+    let input = Input {
+        set: &set,
+        pods: &[],
+        revisions: &revisions(),
+        claims: &Undecodable,
+        volumes: volumes(),
+        gates: GATES,
+        now: now(),
+    };
+    let plan = plan(input);
+    let steps: Vec<_> = plan.phases.iter().flat_map(|phase| phase.pods.iter().flatten()).collect();
+    let [Step::Create { claims: first, .. }, Step::Create { claims: second, .. }] = steps[..] else {
+        panic!("{plan:?}")
+    };
+    assert_eq!((&first.missing[..], &first.undecodable[..]), (&[][..], &["data-web-0".to_owned()][..]));
+    assert_eq!((&second.missing[..], &second.undecodable[..]), (&[0][..], &[][..]));
 }
 
 #[test]

@@ -4,7 +4,8 @@ use kcm_framework::api::views::PersistentVolumeClaim;
 use kcm_framework::api::{Document, Documented, View as _};
 use serde_json::{Value, json};
 
-use super::fixtures::{claim, set, with_claims};
+use super::fixtures::{Claims, claim, merge, set, with_claims};
+use crate::statefulset::claim_work::PodClaims;
 use crate::statefulset::retention::ClaimOwners;
 
 fn reference(kind: &str, name: &str, uid: &str, controller: bool) -> Value {
@@ -132,5 +133,72 @@ fn a_new_claim_has_the_owner_that_its_policy_wants() {
             assert_eq!(owners, json!([by_set()]));
             assert!(ClaimOwners::of(&set, "web-0", 0, None).are_up_to_date(&claim("data-web-0", owners).metadata));
         }
+    }
+}
+
+#[test]
+fn a_pod_waits_for_a_claim_of_an_earlier_pod_beside_any_other_claims() {
+    #[derive(Clone, Copy)]
+    enum Claim {
+        Missing,
+        Exists,
+        Stale,
+        OfPod,
+    }
+    use Claim::{Exists, Missing, OfPod, Stale};
+    for (name, claims, has_pod, expected) in [
+        ("all are missing", vec![Missing, Missing], true, false),
+        ("no claims", vec![], true, false),
+        ("one exists", vec![Missing, Exists], true, false),
+        ("both refer to the pod", vec![OfPod, OfPod], true, false),
+        ("one is stale and one exists", vec![Stale, Exists], true, true),
+        ("one is stale and one is missing", vec![Stale, Missing], true, true),
+        ("one refers to the pod and one is stale", vec![OfPod, Stale], true, true),
+        ("one refers to a pod that does not exist yet", vec![OfPod], false, true),
+    ] {
+        let template = |at: usize| json!({ "metadata": { "name": format!("claim-{at}") } });
+        let templates: Vec<_> = (0..claims.len()).map(template).collect();
+        let mut changes = with_claims("Retain", "Delete");
+        merge(&mut changes, json!({ "spec": { "volumeClaimTemplates": templates } }));
+        let set = set(changes);
+        let owned = |uid: &str| json!([reference("Pod", "web-3", uid, false)]);
+        let existing = claims.iter().enumerate().filter_map(|(at, state)| {
+            let owners = match state {
+                Missing => return None,
+                Exists => json!([]),
+                Stale => owned("stale"),
+                OfPod => owned("uid-of-web-3"),
+            };
+            Some(claim(&format!("claim-{at}-web-3"), owners))
+        });
+        let existing = Claims::of(existing);
+        let uid = kcm_framework::api::Uid::from("uid-of-web-3");
+        let claims = PodClaims::of(&set, "web-3", 3, has_pod.then_some(&uid), &existing);
+        assert_eq!(claims.is_stale(), expected, "{name}");
+    }
+}
+
+#[test]
+fn any_controller_but_the_set_and_the_pod_is_another_one() {
+    let custom = |controller: Value| {
+        let mut owner = json!({ "apiVersion": "chipmunks/v1", "kind": "Custom", "name": "simon", "uid": "other" });
+        merge(&mut owner, json!({ "controller": controller }));
+        owner
+    };
+    let own = || by_pod();
+    for (name, owners, expected) in [
+        ("a custom controller", json!([custom(json!(true))]), true),
+        ("a custom owner that controls nothing", json!([custom(json!(false))]), false),
+        ("a custom owner that does not say", json!([custom(Value::Null)]), false),
+        ("another pod", json!([reference("Pod", "simon", "other", true)]), true),
+        ("another set", json!([reference("Set", "simon", "other", true)]), true),
+        ("the set", json!([by_set()]), false),
+        ("an earlier set of the name", json!([reference("StatefulSet", "web", "earlier", true)]), true),
+        ("the pod", json!([own()]), false),
+        ("an earlier pod of the name", json!([reference("Pod", "web-1", "earlier", true)]), true),
+        ("the pod and another controller", json!([own(), custom(json!(true))]), true),
+        ("the pod and an owner that controls nothing", json!([own(), custom(json!(false))]), false),
+    ] {
+        assert_eq!(judge(("Delete", "Delete", true), &owners).conflicting, expected, "{name}");
     }
 }

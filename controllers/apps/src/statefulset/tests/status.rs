@@ -43,7 +43,7 @@ fn complete(changes: &Value) -> StatefulSetStatus {
 fn a_rollout_is_complete_when_all_pods_are_updated_and_ready() {
     for (name, changes, current, count) in [
         ("rolling", json!({}), "web-new", 3),
-        ("on delete", json!({ "spec": { "updateStrategy": { "type": "OnDelete" } } }), "web-old", 0),
+        ("on delete", json!({ "spec": { "updateStrategy": { "type": "OnDelete" } } }), "web-new", 3),
         ("scaled up", json!({ "spec": { "replicas": 4 } }), "web-old", 0),
         ("scaled down", json!({ "spec": { "replicas": 2 } }), "web-old", 0),
     ] {

@@ -10,8 +10,8 @@ use serde_json::json;
 
 use crate::daemonset::DESCRIPTOR;
 use crate::daemonset::tests::cluster::{
-    Cluster, DAEMON_SETS, REVISIONS, create_node, create_set, one_each_and_unavailable_at_most, rolls_out, run_pods,
-    status, with_image,
+    Cluster, DAEMON_SETS, REVISIONS, create_node, create_set, is_terminating, one_each_and_unavailable_at_most,
+    rolls_out, run_pods, status, target, with_image,
 };
 use crate::daemonset::tests::fixtures::{NAMESPACE, daemon_set, key};
 use crate::tests::cluster::environment;
@@ -130,4 +130,114 @@ async fn pods_of_a_node_that_cannot_be_decoded_are_kept_and_counted() {
     create_node(cluster.sandbox(), "n3");
     cluster.eventually("the third node has a pod", |sandbox| pods(sandbox).len() == 3 && desired(sandbox) == 3).await;
     assert!(waiting.iter().all(|pod| pods(cluster.sandbox()).contains(pod)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_pods_are_denied_keeps_no_other_node_waiting() {
+    const NODES_OF_TEST: &[&str] = &["n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "n9"];
+    let cluster = Cluster::start(NODES_OF_TEST, |sandbox| {
+        sandbox.admit(|attempt| {
+            let denied = |pod: &serde_json::Value| ["n0", "n1", "n2"].contains(&target(pod).as_str());
+            match attempt.object {
+                Some(pod) if attempt.verb == Verb::Create && *attempt.resource == PODS && denied(pod) => {
+                    Err(Status::forbidden(&PODS, "", "denied by policy"))
+                }
+                _ => Ok(()),
+            }
+        });
+    })
+    .await;
+    cluster.create(&daemon_set("agent"));
+    cluster.eventually("the other nodes have their pods", |_| cluster.pods().len() == 7).await;
+    let waited = cluster.sandbox().now().duration_since(crate::tests::cluster::now()).as_secs();
+    assert!(waited < 60, "after {waited} s");
+    drop(cluster.take_errors());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_creation_that_fails_again_and_again_delays_neither_availability_nor_a_replacement() {
+    let cluster = Cluster::start(&["n1", "n2", "n3"], |sandbox| {
+        sandbox.admit(|attempt| {
+            let is_third = attempt.object.is_some_and(|pod| target(pod) == "n3");
+            if attempt.verb == Verb::Create && *attempt.resource == PODS && is_third {
+                return Err(Status::forbidden(&PODS, "", "exceeded quota"));
+            }
+            Ok(())
+        });
+    })
+    .await;
+    cluster.create(&daemon_set("agent").min_ready_seconds(10));
+    cluster.eventually("two nodes have their pods", |_| cluster.pods().len() == 2).await;
+    // By now the key fails again only after minutes.
+    cluster.advance(10 * MINUTE).await;
+    run_pods(cluster.sandbox());
+    run_pods(cluster.sandbox());
+    let since = cluster.sandbox().now();
+    cluster.eventually("both are available", |sandbox| status(sandbox)["numberAvailable"] == 2).await;
+    let waited = cluster.sandbox().now().duration_since(since).as_secs();
+    assert!((9..=12).contains(&waited), "after {waited} s");
+
+    // The second failure of a node waits for its back-off of a second.
+    let on_first = || {
+        let pods = cluster.pods();
+        let pod = pods.iter().find(|pod| target(pod) == "n1" && !is_terminating(pod))?;
+        Some(key(pod["metadata"]["name"].as_str().unwrap()))
+    };
+    for _ in 0..2 {
+        let failed = on_first().expect("the node has a pod");
+        cluster.sandbox().set_pod_phase(&failed, "Failed").unwrap();
+        let since = cluster.sandbox().now();
+        cluster
+            .eventually("the failed pod is replaced", |sandbox| {
+                run_pods(sandbox);
+                on_first().is_some_and(|pod| pod != failed)
+            })
+            .await;
+        let waited = cluster.sandbox().now().duration_since(since).as_secs();
+        assert!(waited <= 3, "after {waited} s");
+    }
+    drop(cluster.take_errors());
+}
+
+#[tokio::test(start_paused = true)]
+async fn limits_that_cannot_be_read_stop_only_the_update() {
+    let cluster = Cluster::start(&["n1", "n2"], |sandbox| {
+        sandbox.unregister(&DAEMON_SETS);
+        // The API server validates no custom resources.
+        sandbox.register(DAEMON_SETS);
+    })
+    .await;
+    cluster.create(&daemon_set("agent").rolling("many", 0));
+    cluster.eventually("both nodes have their pods", |_| cluster.pods().len() == 2).await;
+    cluster
+        .eventually("they are reported", |sandbox| {
+            run_pods(sandbox);
+            status(sandbox)["numberAvailable"] == 2
+        })
+        .await;
+    cluster.patch(&with_image("image:2"));
+    cluster.eventually("the template is reported", |sandbox| status(sandbox)["observedGeneration"] == 2).await;
+    cluster.settle().await;
+    assert!(cluster.images().iter().all(|(_, image)| image == "image:1"), "no pod is replaced");
+    drop(cluster.take_errors());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_that_cannot_be_written_fails_the_reconcile_and_the_error_of_a_pod_comes_first() {
+    let failing = |message: &str| Status::forbidden(&PODS, "", &format!("User \"u\" cannot {message}"));
+    for (name, pod_fails, expected) in
+        [("status error", false, "update the status"), ("both errors", true, "create the pod")]
+    {
+        let cluster = Cluster::start(&["n1"], |_| {}).await;
+        let of_status = Fault::on(Verb::Update).resource(DAEMON_SETS).times(1).fail(failing("update the status"));
+        let of_status = cluster.sandbox().faults().inject(of_status);
+        let times = usize::from(pod_fails);
+        let of_pod = Fault::on(Verb::Create).resource(PODS).times(times).fail(failing("create the pod"));
+        cluster.sandbox().faults().inject(of_pod);
+        cluster.create(&daemon_set("agent"));
+        rolls_out(&cluster, |pods| one_each_and_unavailable_at_most(pods, 1, 1)).await;
+        let errors = cluster.take_errors();
+        assert_eq!((errors.len(), of_status.hits()), (1, 1), "{name}: {errors:?}");
+        assert!(errors[0].contains(expected), "{name}: {errors:?}");
+    }
 }

@@ -132,3 +132,55 @@ async fn a_failed_update_does_not_delay_the_progress_deadline() {
     assert_eq!((refused.hits(), cluster.take_errors().len()), (1, 1));
     assert!((15..=23).contains(&waited), "after {waited} s");
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_old_replica_set_that_cannot_be_scaled_keeps_the_status_up_to_date() {
+    let cluster = Cluster::start_both(|_| {}).await;
+    cluster.create(&deployment("web").replicas(2).rolling(1, 0).with("/spec", "progressDeadlineSeconds", json!(60)));
+    cluster.run_until_complete().await;
+    let old = cluster.sets()[0]["metadata"]["name"].as_str().unwrap().to_owned();
+    // A policy denies every update of the old replica set.
+    let denied = Status::new(422, "Invalid", "denied by policy");
+    let denied = Fault::on(Verb::Update).resource(REPLICA_SETS).name(&old).fail(denied);
+    let denied = denied.when(|target| target.subresource.is_none());
+    let denied = cluster.sandbox().faults().inject(denied);
+    cluster.patch(&with_image("image:2"));
+    cluster.run_until("the new replica set is reported", || cluster.status()["updatedReplicas"] == 1).await;
+    assert_eq!(cluster.status()["observedGeneration"], cluster.deployment()["metadata"]["generation"]);
+    let since = cluster.sandbox().now();
+    cluster.run_until("the deadline is reported", || cluster.progress() == "ProgressDeadlineExceeded").await;
+    let waited = cluster.sandbox().now().duration_since(since).as_secs();
+    assert!((50..=90).contains(&waited), "after {waited} s");
+    assert_eq!(cluster.sizes(), [("image:1".to_owned(), 2), ("image:2".to_owned(), 1)]);
+    assert!(denied.hits() > 1, "it is retried");
+    drop(cluster.take_errors());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_replica_set_that_cannot_be_scaled_ends_the_reconcile() {
+    let cluster = Cluster::start_both(|_| {}).await;
+    cluster.create(&deployment("web").replicas(1));
+    cluster.run_until_complete().await;
+    let new = cluster.sets()[0]["metadata"]["name"].as_str().unwrap().to_owned();
+    let denied = Status::new(422, "Invalid", "denied by policy");
+    let denied = Fault::on(Verb::Update).resource(REPLICA_SETS).name(&new).times(3).fail(denied);
+    let denied = cluster.sandbox().faults().inject(denied);
+    let before = cluster.status();
+    cluster.patch(&json!({ "spec": { "replicas": 2 } }));
+    cluster.eventually("it was denied", |_| denied.hits() == 1).await;
+    assert_eq!(cluster.status(), before, "nothing is reported that did not happen");
+    cluster.run_until_complete().await;
+    drop(cluster.take_errors());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_recreation_of_many_pods_reads_nothing_live() {
+    let cluster = Cluster::start_both(|_| {}).await;
+    cluster.create(&deployment("web").replicas(50).recreate());
+    cluster.run_until_complete().await;
+    cluster.sandbox().clear_requests();
+    cluster.patch(&with_image("image:2"));
+    cluster.run_until_complete().await;
+    assert_eq!(cluster.sizes(), [("image:1".to_owned(), 0), ("image:2".to_owned(), 50)]);
+    assert_eq!(cluster.requests("GET").len(), 0, "{:?}", cluster.requests("GET"));
+}

@@ -58,6 +58,18 @@ fn data_restores_its_template() {
 }
 
 #[test]
+fn nothing_but_the_template_of_a_revision_is_restored() {
+    let recorded = r#"{
+        "metadata": {"name": "a"},
+        "data": {"metadata": {"labels": {"other": "x"}}, "status": {"replicas": 99},
+            "spec": {"replicas": 7, "template": {"$patch": "replace", "spec": {"containers": []}}}}
+    }"#;
+    let data = RevisionData::of_revision(&ControllerRevision::decode(recorded).unwrap()).unwrap();
+    let restored: serde_json::Value = serde_json::from_str(data.template().unwrap().get()).unwrap();
+    assert_eq!(restored, json!({ "$patch": "replace", "spec": { "containers": [] } }));
+}
+
+#[test]
 fn a_template_that_is_no_object_has_no_data() {
     for template in ["[]", "null", "1"] {
         assert!(RevisionData::of(Some(raw(template))).is_err(), "{template}");

@@ -54,6 +54,21 @@ fn fields_that_were_not_recorded_have_the_defaults_of_today() {
             json!({ "dnsPolicy": "Default", "terminationGracePeriodSeconds": 0 }),
             json!({ "dnsPolicy": "Default", "terminationGracePeriodSeconds": 0 }),
         ),
+        (
+            "a service account",
+            json!({ "serviceAccountName": "a" }),
+            json!({ "serviceAccountName": "a", "serviceAccount": "a" }),
+        ),
+        (
+            "a service account by its deprecated name",
+            json!({ "serviceAccount": "a" }),
+            json!({ "serviceAccountName": "a", "serviceAccount": "a" }),
+        ),
+        (
+            "two names of a service account",
+            json!({ "serviceAccountName": "a", "serviceAccount": "b" }),
+            json!({ "serviceAccountName": "a", "serviceAccount": "a" }),
+        ),
         ("a container", json!({ "containers": [{ "image": "a:1" }] }), json!({ "containers": [container(json!({}))] })),
         (
             "an init container",

@@ -1,0 +1,77 @@
+//! The order in which nodes get their pods after creations have failed.
+//!
+//! Slow start ends at the first batch in which a creation fails. If the order never changed, a node whose pods are denied
+//! would keep all nodes behind it without a pod.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use kcm_framework::api::ObjectKey;
+
+use super::changes::Creation;
+
+/// The failed creations of one `DaemonSet`; empty if its last reconcile created all pods.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Failures {
+    /// Number of reconciles in a row in which a creation failed.
+    in_a_row: u32,
+    /// The nodes whose last creation failed.
+    nodes: BTreeSet<Box<str>>,
+}
+
+impl Failures {
+    /// Sorts creations: by node without failures. After a failure, nodes whose last creation failed come last, and each
+    /// failure leads to another order, so that many such nodes are found in few reconciles.
+    pub(super) fn arrange(&self, creations: &mut [Creation]) {
+        if self.in_a_row > 0 {
+            let place = |creation: &Creation| {
+                let node = &creation.node;
+                (self.nodes.contains(node), hash(node, self.in_a_row))
+            };
+            creations.sort_by_cached_key(place);
+        }
+    }
+
+    /// Returns the failures after a reconcile in which the creations at the indexes `failed` failed.
+    fn after(&self, creations: &[Creation], failed: &[usize]) -> Self {
+        let mut nodes = self.nodes.clone();
+        nodes.extend(failed.iter().filter_map(|at| creations.get(*at)).map(|creation| creation.node.clone()));
+        Self { in_a_row: self.in_a_row.saturating_add(1), nodes }
+    }
+}
+
+/// The failures of each `DaemonSet` with any.
+#[derive(Debug, Default)]
+pub(super) struct FailedCreations(HashMap<ObjectKey, Arc<Failures>>);
+
+impl FailedCreations {
+    /// Returns the failures of a `DaemonSet`.
+    pub(super) fn of(&self, set: &ObjectKey) -> Arc<Failures> {
+        self.0.get(set).cloned().unwrap_or_default()
+    }
+
+    /// Records the outcome of a reconcile: the indexes of the creations that failed.
+    pub(super) fn record(&mut self, set: &ObjectKey, creations: &[Creation], failed: &[usize]) {
+        if failed.is_empty() {
+            self.forget(set);
+        } else {
+            let failures = self.of(set).after(creations, failed);
+            self.0.insert(set.clone(), Arc::new(failures));
+        }
+    }
+
+    /// Forgets the failures of a `DaemonSet`.
+    pub(super) fn forget(&mut self, set: &ObjectKey) {
+        self.0.remove(set);
+    }
+}
+
+/// A hash of the name and the number of failures: FNV-1a, mixed by the end of `SplitMix64`.
+fn hash(node: &str, in_a_row: u32) -> u64 {
+    let name =
+        node.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let mixed = name ^ u64::from(in_a_row).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
