@@ -37,6 +37,9 @@ fn failures_in_a_row_double_the_wait_and_a_success_ends_it() {
         ("a success", after(two, &[3], &[]), 0),
         ("a failure after a success", after(two, &[3], &[9, 1]), 9),
         ("a failure at the time of a success", after(two, &[3], &[3]), 0),
+        ("six failures", after(none, &[], &[0; 6]), 320),
+        ("seven failures", after(none, &[], &[0; 7]), 600),
+        ("eight failures", after(none, &[], &[0; 8]), 600),
         ("ten minutes at most", after(none, &[], &[0; 40]), 600),
     ] {
         assert_eq!(left(record), expected, "{name}");

@@ -12,4 +12,5 @@ mod plan;
 mod pod_template;
 mod policies;
 mod status;
+mod syncs;
 mod track;
