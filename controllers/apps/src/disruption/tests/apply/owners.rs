@@ -219,6 +219,18 @@ async fn a_replica_set_whose_deployment_is_not_cached_is_read_live_by_itself() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_replica_set_of_another_kind_counts_by_itself() {
+    let cluster = Cluster::start(|sandbox| {
+        let pod_of = owned_by(sandbox, &set_of("old", 2).owner("Rollout", "web", "u"));
+        create_ready_pod(sandbox, &pod_of("web-0"));
+    })
+    .await;
+    create_budget(cluster.sandbox(), json!({ "minAvailable": "100%" }));
+    has(&cluster, [0, 1, 2, 2]).await;
+    assert_eq!(scales(&cluster), 0, "the cache has it");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_controller_of_a_custom_kind_that_does_not_exist_allows_nothing() {
     let cluster = Cluster::start(|sandbox| {
         sandbox.register_scaled(WEBSITES, ScalePaths::default());
