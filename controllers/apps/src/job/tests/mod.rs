@@ -7,6 +7,7 @@ mod fixtures;
 mod indexes;
 mod kubelet;
 mod latency;
+mod metrics;
 mod orphans;
 mod plan;
 mod pod_template;
