@@ -50,12 +50,12 @@ impl Collector {
         let over = self.quarantine.lock().update(&missing, Instant::now());
         let remover = PodRemover { session, metrics: &self.metrics, disruptions: self.disruptions };
         // A slow live read delays no Pod that does not need it.
-        let removed = plan_by_cache(&observed, self.threshold, self.disruptions);
-        remover.remove_all(&removed).await;
+        let by_cache = plan_by_cache(&observed, self.threshold, self.disruptions);
+        remover.remove_all(&by_cache).await;
         let gone = gone_nodes(session, over).await;
-        let removals = plan_by_live_nodes(&observed, &gone, &removed, self.disruptions);
+        let by_live_nodes = plan_by_live_nodes(&observed, &gone, &by_cache, self.disruptions);
         // Pods that are not deleted need not stay in memory while the deletions run.
-        drop((observed, removed));
-        remover.remove_all(&removals).await;
+        drop((observed, by_cache));
+        remover.remove_all(&by_live_nodes).await;
     }
 }
