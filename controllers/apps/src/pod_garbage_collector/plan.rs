@@ -53,9 +53,7 @@ impl Reason {
 /// A pod to delete.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Removal {
-    /// The pod.
     pub(super) pod: Arc<Pod>,
-    /// Why.
     pub(super) reason: Reason,
 }
 

@@ -219,7 +219,7 @@ pub(super) fn condition(type_: &str, status: &str, reason: &str) -> Value {
     })
 }
 
-/// What becomes of a step if all its requests succeed.
+/// Returns the result of a step whose requests all succeed.
 pub(super) fn applied(step: &Step<'_>) -> Applied {
     let number = |count: usize| i32::try_from(count).expect("tests have few pods");
     match step {

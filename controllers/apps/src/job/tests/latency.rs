@@ -1,4 +1,4 @@
-//! How long a job takes from its last pod to its end, and how many requests it sends at the same time.
+//! Time from the last pod of a job to its end, and the number of requests that it sends at the same time.
 
 use std::time::Duration;
 

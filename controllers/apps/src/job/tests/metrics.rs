@@ -1,4 +1,4 @@
-//! Counts of the metrics.
+//! Metrics of Pods that are created, finish and are counted.
 
 use kcm_framework::informers::Change;
 use serde_json::json;

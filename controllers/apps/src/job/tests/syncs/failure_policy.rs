@@ -1,4 +1,4 @@
-//! Pod failure policies.
+//! Pod failure policies in whole syncs of a Job.
 
 use serde_json::{Value, json};
 
