@@ -32,9 +32,7 @@ pub(super) enum Step<'a> {
         wanted: i32,
     },
     /// Pods are missing, and created when the back-off is over.
-    BackOff {
-        until: Timestamp,
-    },
+    BackOff { until: Timestamp },
     /// There are as many active pods as wanted.
     Keep,
     /// The job is being deleted: no pod is created, and the garbage collector deletes those that there are.
