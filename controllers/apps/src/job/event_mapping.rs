@@ -6,8 +6,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kcm_framework::api::views::{Job, Pod, PodPhase};
 use kcm_framework::api::{KnownView as _, ObjectKey, Uid};
-use kcm_framework::informers::Change;
-use kcm_framework::ownership::{OwnerLister, Owners};
+use kcm_framework::informers::{Change, Informer};
+use kcm_framework::ownership::{OwnerLister, Owners, controller_key};
 use kcm_framework::{Enqueue, QueueKey};
 
 use super::assess::external_manager;
@@ -24,6 +24,70 @@ pub(super) fn delay_until(until: Timestamp, now: Timestamp) -> Duration {
 /// Jobs as owners of Pods.
 pub(super) fn owners<L: OwnerLister<Job>>(jobs: L) -> Owners<Job, L> {
     Owners::known(jobs, |job| job.selector.as_ref().ok())
+}
+
+/// Lists Jobs, and knows which of them cannot be decoded.
+pub(super) trait JobLister: OwnerLister<Job> {
+    /// Returns `true` if there may be a Job with this key and uid that cannot be decoded.
+    fn is_undecodable(&self, job: &ObjectKey, uid: &Uid) -> bool;
+}
+
+impl JobLister for Informer<Job> {
+    fn is_undecodable(&self, job: &ObjectKey, uid: &Uid) -> bool {
+        self.undecodable(job).is_some_and(|object| object.uid == *uid || object.uid.is_unset())
+    }
+}
+
+/// The Jobs that count Pods, for the queue of orphans.
+#[derive(Clone)]
+pub(super) struct CountingJobs<L = Informer<Job>> {
+    jobs: L,
+    owners: Owners<Job, L>,
+}
+
+/// The Job that counts a Pod and removes its finalizer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum CountedBy {
+    /// A Job that runs, or another controller. A Pod without the finalizer is not counted any more.
+    Others,
+    /// No Job: the Pod has no controller, or its Job was deleted.
+    Nobody,
+    /// A Job that has finished, and counts no more.
+    FinishedJob,
+    /// A Job that cannot be decoded, and may run.
+    UndecodableJob { job: ObjectKey, uid: Uid },
+}
+
+impl<L: JobLister + Clone> CountingJobs<L> {
+    pub(super) fn of(jobs: L) -> Self {
+        Self { owners: owners(jobs.clone()), jobs }
+    }
+
+    /// Returns the Job that counts a Pod. The Pods of a Job that another controller manages are left to that controller.
+    pub(super) fn counting(&self, pod: &Pod) -> CountedBy {
+        if !is_tracked(pod) {
+            return CountedBy::Others;
+        }
+        let Some(controller) = pod.metadata.controller() else { return CountedBy::Nobody };
+        let is_job = *controller.kind == *Job::RESOURCE.kind && *controller.api_version == Job::RESOURCE.api_version();
+        let Some(key) = controller_key(&Job::RESOURCE, &pod.metadata).filter(|_| is_job) else {
+            return CountedBy::Others;
+        };
+        let found = || self.owners.controller_of(&pod.metadata);
+        let job = match found() {
+            None if self.jobs.is_undecodable(&key, &controller.uid) => {
+                return CountedBy::UndecodableJob { job: key, uid: controller.uid.clone() };
+            }
+            // A Job that becomes decodable between both lookups is in the cache now.
+            None => found(),
+            found => found,
+        };
+        match job {
+            Some(job) if external_manager(&job).is_some() || !job.is_finished() => CountedBy::Others,
+            Some(_) => CountedBy::FinishedJob,
+            None => CountedBy::Nobody,
+        }
+    }
 }
 
 /// Enqueues a Job if it is created or deleted, or if its spec changes; if only its status changes, after [`BATCH_PERIOD`].
@@ -108,26 +172,22 @@ pub(super) fn orphans_of_job(change: &Change<Job>) -> Option<OrphanKey> {
 
 /// Enqueues a Pod that may be an orphan: a Pod without a controller, and a terminating Pod. When the loop starts, also a
 /// Pod of a finished Job: the Job may have finished while no manager saw it, and no event of it follows.
-pub(super) fn orphan_of_pod<L: OwnerLister<Job>>(change: &Change<Pod>, owners: &Owners<Job, L>) -> Option<OrphanKey> {
+///
+/// If the Job cannot be decoded, all its Pods are enqueued as one key, which is reconciled until the Job can be decoded
+/// or was deleted: its deletion is no event.
+pub(super) fn orphan_of_pod<L: JobLister + Clone>(change: &Change<Pod>, jobs: &CountingJobs<L>) -> Option<OrphanKey> {
     let pod = match change {
         Change::Added(pod) | Change::Updated { old: _, new: pod } => pod,
         Change::Undecodable { .. } | Change::Deleted { .. } => return None,
     };
-    let is_added = matches!(change, Change::Added(_));
-    let may_be_orphan = pod.metadata.is_terminating()
-        || pod.metadata.controller().is_none()
-        || is_added && owners.controller_of(&pod.metadata).is_some_and(|job| job.is_finished());
-    (may_be_orphan && is_orphan(pod, owners)).then(|| OrphanKey::Pod(pod.metadata.key.clone()))
-}
-
-/// Returns whether the Pod has the finalizer of Jobs, and no Job that removes it: it has no controller, or its Job was
-/// deleted or has finished. The Pods of a Job that another controller manages are left to that controller.
-pub(super) fn is_orphan<L: OwnerLister<Job>>(pod: &Pod, owners: &Owners<Job, L>) -> bool {
-    if !is_tracked(pod) {
-        return false;
+    let has_left_job = pod.metadata.is_terminating() || pod.metadata.controller().is_none();
+    let may_be_orphan = has_left_job || matches!(change, Change::Added(_));
+    let pod_key = || OrphanKey::Pod(pod.metadata.key.clone());
+    match may_be_orphan.then(|| jobs.counting(pod))? {
+        CountedBy::Others => None,
+        // The garbage collector deletes the Pods of a deleted Job, which enqueues them.
+        CountedBy::Nobody => has_left_job.then(pod_key),
+        CountedBy::FinishedJob => Some(pod_key()),
+        CountedBy::UndecodableJob { job, uid } => Some(OrphanKey::PodsOf { job, uid }),
     }
-    let Some(controller) = pod.metadata.controller() else { return true };
-    let is_job = *controller.kind == *Job::RESOURCE.kind && *controller.api_version == Job::RESOURCE.api_version();
-    is_job
-        && owners.controller_of(&pod.metadata).is_none_or(|job| external_manager(&job).is_none() && job.is_finished())
 }

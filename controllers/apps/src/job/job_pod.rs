@@ -128,5 +128,5 @@ pub(super) fn is_tracked(pod: &Pod) -> bool {
 
 /// Whether the job replaces pods only once they have failed, and not while they are terminating.
 pub(super) fn replaces_failed_only(job: &JobView) -> bool {
-    job.pod_replacement_policy == PodReplacementPolicy::Failed || job.pod_failure_policy.is_some()
+    job.pod_replacement_policy == PodReplacementPolicy::Failed
 }

@@ -30,15 +30,20 @@
 //! - No step is repeated because of a stale cache: the framework does not reconcile a key before it has read its own
 //!   writes (see [`Session`](kcm_framework::Session)). There are no expectations.
 //! - A Job with another controller in `spec.managedBy` is left alone, and so are its Pods.
-//! - Pods with the finalizer whose Job was deleted or has finished, or that have no controller, lose the finalizer.
+//! - Pods with the finalizer whose Job was deleted or has finished, or that have no controller, lose the finalizer. A Pod
+//!   that cannot be patched is tried again, and delays no other. A Job that cannot be decoded is not deleted: its Pods keep
+//!   the finalizer until it can be decoded, or at most 30 s after its deletion.
 //! - Fields of a Job, its template included, that this version does not know survive every write.
 //!
 //! # What it does not do
 //! It deletes no Jobs and no finished Pods: the garbage collector and the TTL after finished controller do. It does not
 //! implement gang scheduling by workloads (`WorkloadWithJob`, alpha).
 //!
+//! As upstream, it keeps the start time of a suspended Job if the gate `MutableSchedulingDirectivesForSuspendedJobs` is off.
+//! A Job that is resumed after its active deadline then fails at once with `DeadlineExceeded`.
+//!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/job` of Kubernetes 1.36.3. `docs/differences.md` has the differences that all controllers
+//! Upstream is `pkg/controller/job` of Kubernetes 1.37.2. `docs/differences.md` has the differences that all controllers
 //! share.
 //!
 //! | here | upstream | reason |
@@ -46,8 +51,8 @@
 //! | `job_controller_stale_sync_skips_total` stays 0. | It counts syncs that are skipped because a cache is stale. | A key waits for its own writes. |
 //! | A Pod that succeeds as the last one of its Job enqueues the Job at once. | It enqueues the Job after a second. | People wait for the end of a Job; no request is added. |
 //! | Pods of one rank are deleted in the order of their uids. | They are deleted in the order of the cache. | The result does not depend on the cache. |
+//! | The Pods of a Job that cannot be decoded keep their finalizer. | The Job keeps its last state in the cache. | The Job counts them when it can be decoded. |
 //! | Orphans of a finished Job are found by owner. | They are found by label selector. | A selector compares all Pods of the namespace; orphans without owner are enqueued by their own events. |
-//! | An orphan whose finalizer cannot be removed is retried. | It is retried after a change only, if its Job has finished. | The Pod cannot be deleted before. |
 //! | A Pod that cannot be created is counted as failed only in `job_controller_job_pods_creation_total`. | It is counted as succeeded, too. | It was not created. |
 //! | A Pod that a terminating namespace rejects is not active in the status. | It is active until the next sync. | It does not exist. |
 //! | A rule of a pod failure policy matches the conditions that every Pod has only if the Pod has failed. | It matches them also for Pods that a failing Job deletes. | The cache keeps them of failed Pods only, to save memory; no policy names them. |
@@ -87,7 +92,7 @@ use kcm_framework::workqueue::RetryLimits;
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loop, Loops, Source};
 
 use backoff::BackoffStore;
-use event_mapping::{OrphanKey, key_for_job, keys_for_pod, orphan_of_pod, orphans_of_job, owners};
+use event_mapping::{CountingJobs, OrphanKey, key_for_job, keys_for_pod, orphan_of_pod, orphans_of_job, owners};
 use job_pod::{COMPLETION_INDEX, INDEX_FAILURE_COUNT, INDEX_IGNORED_FAILURE_COUNT};
 use metrics::Metrics;
 use orphans::OrphanReconciler;
@@ -144,11 +149,11 @@ fn jobs(context: &ControllerContext) -> Result<Loop, BoxError> {
 /// The loop that removes the finalizer of orphans.
 fn orphans(context: &ControllerContext) -> Loop {
     let mut control_loop = context.control_loop::<OrphanKey>("job_orphan_pod").retry_limits(RETRIES).workers(&SYNCS);
-    let owners = owners(control_loop.watches(orphans_of_job));
-    let of_changes = owners.clone();
+    let jobs = CountingJobs::of(control_loop.watches(orphans_of_job));
+    let of_changes = jobs.clone();
     let pods = control_loop.primary_with(Source::known(), move |change| orphan_of_pod(change, &of_changes));
     let dependents = Dependents::of(&pods);
-    control_loop.reconcile(OrphanReconciler { pods, dependents, owners })
+    control_loop.reconcile(OrphanReconciler { pods, dependents, jobs })
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

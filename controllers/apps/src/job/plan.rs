@@ -21,23 +21,18 @@ pub(super) enum Step<'a> {
     Suspend(Vec<&'a JobPod>),
     /// There are more active pods than wanted, or several of an index: these are deleted, and not counted.
     DeleteSurplus {
-        /// The pods.
         pods: Vec<&'a JobPod>,
-        /// How many are wanted.
+        /// Number of active Pods that are wanted.
         wanted: i32,
     },
     /// Pods are missing, and created.
     Create {
-        /// The pods.
         pods: NewPods,
-        /// How many are wanted.
+        /// Number of active Pods that are wanted.
         wanted: i32,
     },
     /// Pods are missing, and created when the back-off is over.
-    BackOff {
-        /// When.
-        until: Timestamp,
-    },
+    BackOff { until: Timestamp },
     /// There are as many active pods as wanted.
     Keep,
     /// The job is being deleted: no pod is created, and the garbage collector deletes those that there are.
@@ -47,7 +42,7 @@ pub(super) enum Step<'a> {
 /// The pods to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NewPods {
-    /// So many.
+    /// Number of Pods without an index.
     Plain(usize),
     /// One of each of these indexes.
     Indexed(Vec<i32>),

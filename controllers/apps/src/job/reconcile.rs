@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use kcm_framework::api::views::{CompletionMode, Job, Pod, PodTermination};
@@ -52,6 +53,7 @@ impl ReconcileObject<Job> for Reconciler {
             Ok(selector) => selector,
             Err(error) => {
                 session.wait_for_change("its selector is invalid", error);
+                self.metrics.synced(job, "reconciling", true, Duration::ZERO);
                 return Ok(());
             }
         };

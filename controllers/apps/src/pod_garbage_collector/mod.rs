@@ -3,8 +3,10 @@
 //! Reads Pods and Nodes. Updates the status of Pods and deletes Pods.
 //!
 //! ```text
-//! every 20 s: Pods, Nodes ──▶ missing Nodes ──quarantine──▶ live read ──▶ plan ──▶ status, deletion
-//!             (caches)           (pure)         (pure)                   (pure)
+//! every 20 s: Pods, Nodes ──▶ plan by cache ──▶ status, deletion
+//!             (caches)           (pure)              │
+//!                 └──▶ missing Nodes ──quarantine──▶ live read ──▶ plan by live Nodes ──▶ status, deletion
+//!                         (pure)         (pure)                         (pure)
 //! ```
 //!
 //! Four kinds of Pods are deleted, in this order:
@@ -18,7 +20,8 @@
 //!
 //! # Guarantees
 //! - A Pod is orphaned only after its Node was missing in the cache for 40 seconds without a break, and a live read showed
-//!   that the Node does not exist. A Node that cannot be read counts as existing.
+//!   that the Node does not exist. A Node that cannot be read or decoded counts as existing.
+//! - Terminated Pods, and Pods of Nodes that are out of service, are deleted before the first live read.
 //! - A Pod that has not ended becomes `Failed` before it is deleted. An orphan also gets the condition `DisruptionTarget` with
 //!   the reason `DeletionByPodGC`. If the status cannot be written, the Pod is not deleted.
 //! - The status is written to the Pod with the uid that was read. The deletion has no grace period.
@@ -29,13 +32,14 @@
 //! It removes no finalizers. Pods of Nodes that exist are deleted by the kubelet and by the eviction by taints.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/podgc` of Kubernetes 1.36.3. `docs/differences.md` has the differences that all controllers
+//! Upstream is `pkg/controller/podgc` of Kubernetes 1.37.2. `docs/differences.md` has the differences that all controllers
 //! share.
 //!
 //! | here | upstream | reason |
 //! | --- | --- | --- |
 //! | A Pod that was deleted or recreated meanwhile is no error. | It counts as an error. | There is nothing to do. |
 //! | A Pod is deleted once in a round. | It is deleted once for each reason. | The second request has no effect. |
+//! | A terminated Pod that is deleted already and waits for a finalizer does not count towards the threshold. | It counts, and is deleted again in every round. | The request has no effect, and younger Pods that can go would stay. |
 //! | A Node that returns ends its quarantine. | Its quarantine goes on. | A Node that is missing again has 40 seconds again. |
 //! | Up to 16 Pods are deleted at the same time. | Orphans and unscheduled Pods are deleted one by one, all others at the same time. | A slow deletion delays no other, and the API server is not flooded. |
 //! | The quarantine has no queue `orphaned_pods_nodes`. | It is a queue with metrics. | It is a map here. |

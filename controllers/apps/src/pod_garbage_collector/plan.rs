@@ -21,6 +21,8 @@ pub(super) struct Observed {
     pub(super) pods: Vec<Arc<Pod>>,
     /// All nodes, in no order.
     pub(super) nodes: Vec<Arc<Node>>,
+    /// The names of the nodes that cannot be decoded. They exist.
+    pub(super) undecodable: BTreeSet<InternedStr>,
 }
 
 /// Why a pod is deleted.
@@ -51,9 +53,7 @@ impl Reason {
 /// A pod to delete.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Removal {
-    /// The pod.
     pub(super) pod: Arc<Pod>,
-    /// Why.
     pub(super) reason: Reason,
 }
 
@@ -67,51 +67,74 @@ pub(super) fn may_be_deleted(pod: &Pod, is_known: impl Fn(&str) -> bool) -> bool
 pub(super) fn missing_nodes(observed: &Observed) -> BTreeSet<InternedStr> {
     let nodes = nodes_by_name(observed);
     let assigned = observed.pods.iter().filter_map(|pod| pod.node_name.as_ref());
-    assigned.filter(|node| !nodes.contains_key(&***node)).cloned().collect()
+    let is_missing = |node: &&InternedStr| !nodes.contains_key(&***node) && !observed.undecodable.contains(*node);
+    assigned.filter(is_missing).cloned().collect()
 }
 
-/// Plans a round, where the nodes `gone` do not exist and at most `threshold` terminated pods may (zero or less: any number).
+/// Plans the deletions that need no live read: surplus terminated pods, of which at most `threshold` may exist (zero or
+/// less: any number), and then terminating pods on nodes that are out of service.
 ///
 /// # Guarantees
 /// Each pod once, for the first reason that applies, in the order of [`Reason`]. Of the terminated pods the evicted ones
 /// go first, then the oldest.
-pub(super) fn plan(
+pub(super) fn plan_by_cache(
     observed: &Observed,
-    gone: &BTreeSet<InternedStr>,
     threshold: i32,
     disruptions: PartReader<PodDisruption>,
 ) -> Vec<Removal> {
     let nodes = nodes_by_name(observed);
-    let terminated = surplus_of_terminated(observed, threshold, disruptions);
-    let planned: BTreeSet<&Uid> = terminated.iter().map(|pod| &pod.metadata.uid).collect();
-    let others = |reason, is_meant: &dyn Fn(&Pod) -> bool| {
-        let pods = observed.pods.iter().filter(|pod| is_meant(pod) && !planned.contains(&pod.metadata.uid));
-        let mut pods: Vec<_> = pods.cloned().collect();
-        pods.sort_by(|a, b| age_rank(a, disruptions).cmp(&age_rank(b, disruptions)));
-        pods.into_iter().map(move |pod| Removal { pod, reason })
-    };
     let on_dead_node = |pod: &Pod| {
         let node = pod.node_name.as_ref().and_then(|node| nodes.get(&**node));
         pod.metadata.is_terminating() && node.is_some_and(|node| !node.is_ready && node.has_taint(OUT_OF_SERVICE))
     };
-    let orphaned = |pod: &Pod| pod.node_name.as_ref().is_some_and(|node| gone.contains(node));
-    let unscheduled = |pod: &Pod| pod.metadata.is_terminating() && pod.node_name.is_none();
-    let terminated = terminated.iter().map(|pod| Removal { pod: Arc::clone(pod), reason: Reason::Terminated });
-    terminated
-        .chain(others(Reason::OutOfService, &on_dead_node))
-        .chain(others(Reason::Orphaned, &orphaned))
-        .chain(others(Reason::Unscheduled, &unscheduled))
-        .collect()
+    let terminated = surplus_of_terminated(observed, threshold, disruptions);
+    let mut removals: Vec<_> = terminated.into_iter().map(|pod| Removal { pod, reason: Reason::Terminated }).collect();
+    let out_of_service = others(observed, &removals, Reason::OutOfService, on_dead_node, disruptions);
+    removals.extend(out_of_service);
+    removals
+}
+
+/// Plans the deletions that follow the live reads: pods of the nodes `gone`, which do not exist, and then terminating pods
+/// without a node. Leaves out the pods that were `removed` before.
+pub(super) fn plan_by_live_nodes(
+    observed: &Observed,
+    gone: &BTreeSet<InternedStr>,
+    removed: &[Removal],
+    disruptions: PartReader<PodDisruption>,
+) -> Vec<Removal> {
+    let is_orphaned = |pod: &Pod| pod.node_name.as_ref().is_some_and(|node| gone.contains(node));
+    let is_unscheduled = |pod: &Pod| pod.metadata.is_terminating() && pod.node_name.is_none();
+    let mut removals = others(observed, removed, Reason::Orphaned, is_orphaned, disruptions);
+    removals.extend(others(observed, removed, Reason::Unscheduled, is_unscheduled, disruptions));
+    removals
+}
+
+/// The pods that are meant and not removed for another reason, the oldest first.
+fn others(
+    observed: &Observed,
+    removed: &[Removal],
+    reason: Reason,
+    is_meant: impl Fn(&Pod) -> bool,
+    disruptions: PartReader<PodDisruption>,
+) -> Vec<Removal> {
+    let removed: BTreeSet<&Uid> = removed.iter().map(|removal| &removal.pod.metadata.uid).collect();
+    let pods = observed.pods.iter().filter(|pod| is_meant(pod) && !removed.contains(&pod.metadata.uid));
+    let mut pods: Vec<_> = pods.cloned().collect();
+    pods.sort_by(|a, b| age_rank(a, disruptions).cmp(&age_rank(b, disruptions)));
+    pods.into_iter().map(|pod| Removal { pod, reason }).collect()
 }
 
 fn nodes_by_name(observed: &Observed) -> BTreeMap<&str, &Node> {
     observed.nodes.iter().map(|node| (node.metadata.key.name(), &**node)).collect()
 }
 
-/// The terminated pods beyond the threshold.
+/// The terminated pods beyond the threshold. A pod that is deleted already and waits for a finalizer does not count:
+/// another request has no effect, and it would keep its place before younger pods that can go.
 fn surplus_of_terminated(observed: &Observed, threshold: i32, disruptions: PartReader<PodDisruption>) -> Vec<Arc<Pod>> {
     let Some(threshold) = usize::try_from(threshold).ok().filter(|threshold| *threshold > 0) else { return Vec::new() };
-    let mut terminated: Vec<_> = observed.pods.iter().filter(|pod| is_terminated(pod)).cloned().collect();
+    let waits = |pod: &Pod| pod.metadata.is_terminating() && !pod.metadata.finalizers.is_empty();
+    let counts = |pod: &&Arc<Pod>| is_terminated(pod) && !waits(pod);
+    let mut terminated: Vec<_> = observed.pods.iter().filter(counts).cloned().collect();
     let surplus = terminated.len().saturating_sub(threshold);
     if surplus > 0 {
         terminated.sort_by(|a, b| age_rank(a, disruptions).cmp(&age_rank(b, disruptions)));

@@ -19,7 +19,7 @@
 //! It deletes no pods, which the garbage collector does, and no jobs without a time to live.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/ttlafterfinished` of Kubernetes 1.36.3. `docs/differences.md` has the differences that all
+//! Upstream is `pkg/controller/ttlafterfinished` of Kubernetes 1.37.2. `docs/differences.md` has the differences that all
 //! controllers share.
 //!
 //! | here | upstream | reason |

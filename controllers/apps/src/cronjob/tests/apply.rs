@@ -231,7 +231,7 @@ async fn an_active_job_that_is_gone_leaves_the_status() {
 }
 
 /// A job of that name with another owner, or with none.
-fn foreign(name: &str, owner: Option<&str>) -> Value {
+pub(super) fn foreign(name: &str, owner: Option<&str>) -> Value {
     let mut job = json!({
         "apiVersion": "batch/v1",
         "kind": "Job",

@@ -32,6 +32,8 @@ fn the_most_recent_start_since_the_last_one_is_found() {
     let years = 10 * 365 * 24 * 60;
     for (name, cron_job, now, expected) in [
         ("before the first start", created("0 * * * *", 0), 30, none),
+        ("with a deadline of 300 years", deadline(created("0 * * * *", 0), 9_467_280_000), 61, few(60)),
+        ("with the longest deadline", deadline(created("0 * * * *", 0), i64::MAX), 61, few(60)),
         ("after the first start", created("0 * * * *", 0), 61, few(60)),
         ("at the first start", created("0 * * * *", 0), 60, few(60)),
         ("five were missed", created("0 * * * *", 0), 301, few(300)),

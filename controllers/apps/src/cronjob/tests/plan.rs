@@ -84,6 +84,28 @@ fn a_job_is_started_by_the_concurrency_policy() {
 }
 
 #[test]
+fn of_a_week_of_missed_starts_the_last_is_started_within_any_deadline() {
+    let overdue = || cron_job("0 * * * *").created_at("2025-12-01T00:00:00Z").last_schedule("2025-12-26T12:00:00Z");
+    for concurrency in ["Allow", "Forbid", "Replace"] {
+        for (deadline, is_warned) in [(None, true), (Some(1_000_000), true), (Some(7200), false), (Some(10), false)] {
+            let cron_job = policy(overdue(), concurrency).spec("startingDeadlineSeconds", json!(deadline));
+            let plan = planned(&cron_job, &[], &[], &[]);
+            assert_eq!(word(&plan.decision), "start, replacing []", "{concurrency}, deadline {deadline:?}");
+            let warned = plan.events.contains(&CronJobEvent::TooManyMissed);
+            assert_eq!(warned, is_warned, "{concurrency}, deadline {deadline:?}");
+        }
+    }
+}
+
+#[test]
+fn a_job_of_the_start_that_the_status_does_not_have_is_added_under_each_policy() {
+    for concurrency in ["Allow", "Forbid", "Replace"] {
+        let plan = planned(&policy(hourly(), concurrency), &[job(DUE)], &[], &[]);
+        assert_eq!(word(&plan.decision), "record report-29455920", "{concurrency}");
+    }
+}
+
+#[test]
 fn of_several_starts_in_a_minute_one_is_started() {
     let observed = observed(&cron_job("@every 20s").last_schedule("2026-01-02T12:00:00Z"), &[]);
     let later = time("2026-01-02T12:00:41Z");

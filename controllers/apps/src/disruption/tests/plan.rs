@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
+use kcm_framework::ReconcileError;
 use kcm_framework::api::Uid;
 use serde_json::{Value, json};
 
 use super::{budget, budget_json, view_of};
 use crate::disruption::controllers::Controllers;
 use crate::disruption::plan::{Wanted, counts_replicas, plan, wanted};
+use crate::disruption::reconcile::retried;
 use crate::tests::cluster::now;
 use crate::tests::fixtures::{PodBuilder, ago, build, pod};
 
@@ -195,5 +197,21 @@ fn what_is_healthy_beyond_what_has_to_be_may_be_disrupted() {
         },
     ] {
         check(&case);
+    }
+}
+
+#[test]
+fn a_budget_that_is_not_made_safe_is_retried() {
+    use kcm_framework::Class::{Conflict, Forbidden, Terminal, Transient};
+    let error = |class| ReconcileError::new(class, "failed");
+    for (cause, write, expected) in [
+        (Terminal, Conflict, Conflict),
+        (Terminal, Forbidden, Forbidden),
+        (Forbidden, Conflict, Conflict),
+        (Transient, Terminal, Transient),
+        (Terminal, Terminal, Terminal),
+    ] {
+        let retried = retried(error(cause), error(write));
+        assert_eq!(retried.class(), expected, "the status fails with {cause:?}, and its write with {write:?}");
     }
 }

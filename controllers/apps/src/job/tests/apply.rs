@@ -270,3 +270,57 @@ async fn an_indexed_job_scales_with_its_completions() {
         (&json!("0-2"), 0)
     );
 }
+
+/// Upstream 1.36 kept what it expected of the Job that was deleted, and did nothing for five minutes.
+#[tokio::test(start_paused = true)]
+async fn a_job_that_is_recreated_before_its_pods_are_seen_has_pods_at_once() {
+    for is_suspended in [false, true] {
+        let cluster = Cluster::start(|_| {}).await;
+        cluster.sandbox().faults().hold_watches(&PODS);
+        cluster.create(new_job(2, 2));
+        cluster.eventually("two pods are created", |sandbox| sandbox.list(&PODS, Some(NAMESPACE)).len() == 2).await;
+        cluster.sandbox().delete_now(&JOBS, &key("sum")).unwrap();
+        if job(cluster.sandbox()).is_some() {
+            let patch = json!({ "metadata": { "finalizers": null } });
+            cluster.sandbox().patch(&JOBS, &key("sum"), &patch).unwrap();
+        }
+        let mut spec = new_job(2, 2);
+        spec["spec"]["suspend"] = json!(is_suspended);
+        let uid = cluster.create(spec)["metadata"]["uid"].clone();
+        if is_suspended {
+            cluster.eventually("it is suspended", |sandbox| condition_types(sandbox) == ["Suspended=True"]).await;
+            let resumed = json!({ "spec": { "suspend": false } });
+            cluster.sandbox().patch(&JOBS, &key("sum"), &resumed).unwrap();
+        }
+        let created = |sandbox: &Sandbox| {
+            let pods = sandbox.list(&PODS, Some(NAMESPACE));
+            pods.iter().filter(|pod| pod["metadata"]["ownerReferences"][0]["uid"] == uid).count()
+        };
+        cluster.advance(2 * SECOND).await;
+        assert_eq!(created(cluster.sandbox()), 2, "suspended: {is_suspended}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_whose_selector_is_invalid_counts_as_an_error_and_waits_for_a_change() {
+    let near = json!([{ "key": "app", "operator": "Near", "values": ["sum"] }]);
+    let mut spec = new_job(1, 1);
+    spec["spec"]["selector"] = json!({ "matchExpressions": near });
+    let cluster = Cluster::start(|sandbox| {
+        // The API server stores Jobs as they are, as if another version had checked them.
+        sandbox.unregister(&JOBS);
+        sandbox.register(JOBS);
+    })
+    .await;
+    cluster.create(spec);
+    let errors = |count: u32| {
+        let line = format!(
+            "job_controller_job_syncs_total{{completion_mode=\"NonIndexed\",result=\"error\",action=\"reconciling\"}} {count}"
+        );
+        cluster.metrics().lines().any(|found| found == line)
+    };
+    cluster.advance(120 * SECOND).await;
+    assert!(errors(1), "{}", cluster.metrics());
+    assert!(cluster.pods().is_empty());
+    assert_eq!(cluster.take_errors().len(), 1);
+}

@@ -84,6 +84,12 @@ fn a_job_ends_by_the_first_criterion_that_it_meets() {
         ("at its deadline", deadline(3600), vec![], Some((JobResult::Failed, "DeadlineExceeded"))),
         ("suspended", deadline(3600).spec("suspend", json!(true)), vec![], None),
         (
+            "the limit comes before the deadline",
+            deadline(3600),
+            failed(7),
+            Some((JobResult::Failed, "BackoffLimitExceeded")),
+        ),
+        (
             "the policy comes before the limit",
             job().failure_rules(policy.clone()),
             failed(7),
@@ -97,6 +103,7 @@ fn a_job_ends_by_the_first_criterion_that_it_meets() {
             Some((JobResult::Complete, "Reason")),
         ),
         ("no announcement", announced("FailureTarget", "False"), vec![], None),
+        ("no announcement of a success", announced("SuccessCriteriaMet", "False"), vec![], None),
         (
             "a success policy",
             indexed(3).spec("successPolicy", json!({ "rules": [{ "succeededCount": 1 }] })),
@@ -130,6 +137,7 @@ fn containers_that_restart_too_often_fail_a_job_that_restarts_them() {
     for (name, limit, pods, fails) in [
         ("none is allowed and none happened", 0, vec![restarted("a", 0)], false),
         ("none is allowed", 0, vec![restarted("a", 1)], true),
+        ("one is the limit, of a pod that is pending", 1, vec![restarted("a", 1).phase("Pending")], true),
         ("fewer than the limit", 3, vec![restarted("a", 1), restarted("b", 1)], false),
         ("as many as the limit", 3, vec![restarted("a", 1), restarted("b", 2)], true),
         ("of a finished pod", 3, vec![restarted("a", 9).phase("Succeeded")], false),

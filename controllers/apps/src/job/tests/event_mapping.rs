@@ -6,15 +6,45 @@ use kcm_framework::Enqueue;
 use kcm_framework::api::views::{Job, Pod};
 use kcm_framework::api::{ObjectKey, Uid};
 use kcm_framework::informers::Change;
+use kcm_framework::ownership::OwnerLister;
 use serde_json::json;
 
 use super::fixtures::{JobBuilder, PodBuilder, condition, job, pod};
 use crate::job::event_mapping::{
-    BATCH_PERIOD, OrphanKey, key_for_job, keys_for_pod, orphan_of_pod, orphans_of_job, owners,
+    BATCH_PERIOD, CountingJobs, JobLister, OrphanKey, key_for_job, keys_for_pod, orphan_of_pod, orphans_of_job, owners,
 };
 
 fn sum() -> ObjectKey {
     ObjectKey::namespaced("shop", "sum")
+}
+
+/// Jobs, of which one may not be decodable.
+#[derive(Clone)]
+struct Jobs {
+    decoded: Vec<Arc<Job>>,
+    undecodable: Option<(ObjectKey, Uid)>,
+}
+
+impl Jobs {
+    fn decoded(jobs: &[JobBuilder]) -> Self {
+        Self { decoded: jobs.iter().map(|job| Arc::new(job.build())).collect(), undecodable: None }
+    }
+}
+
+impl OwnerLister<Job> for Jobs {
+    fn get(&self, key: &ObjectKey) -> Option<Arc<Job>> {
+        OwnerLister::get(&self.decoded, key)
+    }
+
+    fn in_namespace(&self, namespace: &str) -> Vec<Arc<Job>> {
+        OwnerLister::in_namespace(&self.decoded, namespace)
+    }
+}
+
+impl JobLister for Jobs {
+    fn is_undecodable(&self, job: &ObjectKey, uid: &Uid) -> bool {
+        self.undecodable.as_ref().is_some_and(|(key, other)| key == job && other == uid)
+    }
 }
 
 fn finished() -> JobBuilder {
@@ -94,13 +124,32 @@ fn pods_are_orphans_that_no_job_will_count() {
         ("of a job that another controller manages", vec![external()], pod("a").terminating(), None),
         ("of a replica set", vec![], of_kind("ReplicaSet"), None),
     ] {
-        let jobs: Vec<_> = jobs.iter().map(|job| Arc::new(job.build())).collect();
         let change: Change<Pod> = Change::Added(pod.view());
-        assert_eq!(orphan_of_pod(&change, &owners(jobs)), expected, "{name}");
+        assert_eq!(orphan_of_pod(&change, &CountingJobs::of(Jobs::decoded(&jobs))), expected, "{name}");
     }
     // The event of the job enqueues its pods.
     let change = Change::Updated { old: pod("a").view(), new: pod("a").view() };
-    assert_eq!(orphan_of_pod(&change, &owners(vec![Arc::new(finished().build())])), None);
+    assert_eq!(orphan_of_pod(&change, &CountingJobs::of(Jobs::decoded(&[finished()]))), None);
+}
+
+#[test]
+fn the_pods_of_a_job_that_cannot_be_decoded_are_no_orphans() {
+    let (added, updated) = (
+        |pod: PodBuilder| Change::Added(pod.view()),
+        |pod: PodBuilder| Change::Updated { old: pod.view(), new: pod.view() },
+    );
+    let all = Some(OrphanKey::PodsOf { job: sum(), uid: "uid-of-sum".into() });
+    let one = Some(OrphanKey::Pod(ObjectKey::namespaced("shop", "a")));
+    for (name, undecodable, change, expected) in [
+        ("that runs when the loop starts", "uid-of-sum", added(pod("a")), all.clone()),
+        ("that is terminating", "uid-of-sum", updated(pod("a").terminating()), all),
+        ("that runs", "uid-of-sum", updated(pod("a")), None),
+        ("that was counted", "uid-of-sum", added(pod("a").counted().terminating()), None),
+        ("of an earlier job of the name", "another", updated(pod("a").terminating()), one),
+    ] {
+        let jobs = CountingJobs::of(Jobs { decoded: Vec::new(), undecodable: Some((sum(), undecodable.into())) });
+        assert_eq!(orphan_of_pod(&change, &jobs), expected, "a pod {name}");
+    }
 }
 
 #[test]

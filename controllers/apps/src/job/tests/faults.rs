@@ -7,7 +7,7 @@ use kcm_testing::sandbox::{Fault, InjectedFault, NODES, PODS, Sandbox, Status, V
 use kcm_testing::{TestCluster, kill_after_each_write};
 use serde_json::{Value, json};
 
-use super::kubelet::{Cluster, JOBS, Kubelet, finish, is_finished, new_job, status};
+use super::kubelet::{Cluster, JOBS, Kubelet, finalizers, finish, is_finished, new_job, status};
 use crate::job::DESCRIPTOR;
 use crate::pod_garbage_collector;
 use crate::tests::cluster::{NAMESPACE, environment, key};
@@ -272,4 +272,48 @@ async fn a_write_that_fails_does_not_delay_the_deadline() {
         assert!((89..95).contains(&took), "after {took} s");
         drop(cluster.take_errors());
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_keep_the_finalizer_while_the_status_cannot_be_written() {
+    let cluster = Cluster::start(|_| {}).await;
+    cluster.create(new_job(2, 2));
+    cluster.eventually("two pods run", |sandbox| status(sandbox)["active"] == 2).await;
+    let refused = Status::new(500, "InternalError", "it is broken");
+    let refused = cluster.sandbox().faults().inject(Fault::on(Verb::Update).resource(JOBS).fail(refused));
+    for pod in pod_names(cluster.sandbox()) {
+        finish(cluster.sandbox(), &pod, true);
+    }
+    cluster.advance(MINUTE).await;
+    assert!(refused.hits() > 0);
+    assert_eq!((finalizers(cluster.sandbox()), cluster.requests("PATCH").len()), (2, 0));
+    refused.remove();
+    let kubelet = Kubelet::succeeding().after(2, 0);
+    kubelet.run(&cluster, "the job is complete", is_finished).await;
+    kubelet.assert_all_counted(cluster.sandbox());
+    drop(cluster.take_errors());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_finalizer_that_cannot_be_removed_delays_the_count_of_its_own_pod_alone() {
+    let cluster = Cluster::start(|_| {}).await;
+    cluster.create(new_job(2, 2));
+    cluster.eventually("two pods run", |sandbox| status(sandbox)["active"] == 2).await;
+    let pods = pod_names(cluster.sandbox());
+    let refused = Status::new(422, "Invalid", "a policy refuses it");
+    let refused = Fault::on(Verb::Patch).resource(PODS).name(&pods[0]).fail(refused);
+    let refused = cluster.sandbox().faults().inject(refused);
+    for pod in &pods {
+        finish(cluster.sandbox(), pod, true);
+    }
+    cluster.advance(5 * SECOND).await;
+    let status = status(cluster.sandbox());
+    assert_eq!(status["succeeded"], 1, "{status}");
+    assert_eq!(status["uncountedTerminatedPods"]["succeeded"].as_array().map(Vec::len), Some(1), "{status}");
+    assert!(!is_finished(cluster.sandbox()));
+    refused.remove();
+    let kubelet = Kubelet::succeeding().after(2, 0);
+    kubelet.run(&cluster, "the job is complete", is_finished).await;
+    kubelet.assert_all_counted(cluster.sandbox());
+    drop(cluster.take_errors());
 }

@@ -8,6 +8,8 @@ use kcm_framework::api::{DecodeContext, Need, Needs, PartReader, View as _};
 use serde_json::{Value, json};
 
 use crate::job::job_pod::{COMPLETION_INDEX, INDEX_FAILURE_COUNT, INDEX_IGNORED_FAILURE_COUNT, JobPod};
+use crate::job::plan::Step;
+use crate::job::track::Applied;
 use crate::tests::cluster::{NAMESPACE, now};
 use crate::tests::fixtures::ago;
 
@@ -215,4 +217,18 @@ pub(super) fn condition(type_: &str, status: &str, reason: &str) -> Value {
         "reason": reason,
         "message": "reported",
     })
+}
+
+/// Returns the result of a step whose requests all succeed.
+pub(super) fn applied(step: &Step<'_>) -> Applied {
+    let number = |count: usize| i32::try_from(count).expect("tests have few pods");
+    match step {
+        Step::DeleteActive(pods) | Step::Suspend(pods) | Step::DeleteSurplus { pods, wanted: _ } => Applied {
+            deleted: number(pods.len()),
+            deleted_ready: number(pods.iter().filter(|pod| pod.pod.is_ready()).count()),
+            created: 0,
+        },
+        Step::Create { pods, wanted: _ } => Applied { created: number(pods.len()), ..Applied::default() },
+        Step::BackOff { .. } | Step::Keep | Step::LeaveToDeletion => Applied::default(),
+    }
 }

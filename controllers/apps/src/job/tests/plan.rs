@@ -59,8 +59,32 @@ fn a_job_has_as_many_active_pods_as_it_needs() {
             vec![a().terminating()],
             "keep",
         ),
+        (
+            "a pod failure policy alone replaces terminating pods too",
+            job().failure_rules(json!([])).spec("podReplacementPolicy", json!(null)),
+            vec![a().terminating().with("/metadata", "creationTimestamp", json!("2026-01-02T11:00:00Z"))],
+            "wait 9",
+        ),
         ("suspended", wide().spec("suspend", json!(true)), vec![a()], "suspend a"),
         ("suspended without pods", wide().spec("suspend", json!(true)), vec![], "suspend "),
+        (
+            "suspended and being deleted",
+            wide().spec("suspend", json!(true)).metadata("deletionTimestamp", json!("2026-01-02T11:00:00Z")),
+            vec![a()],
+            "leave",
+        ),
+        (
+            "more are terminating than are wanted",
+            wide().spec("podReplacementPolicy", json!("Failed")),
+            ["a", "b", "c", "d", "e"].map(|name| pod(name).terminating()).into(),
+            "keep",
+        ),
+        (
+            "more are terminating than are wanted, and are replaced",
+            wide(),
+            ["a", "b", "c", "d", "e"].map(|name| pod(name).terminating()).into(),
+            "wait 159",
+        ),
         ("being deleted", wide().metadata("deletionTimestamp", json!("2026-01-02T11:00:00Z")), vec![a()], "leave"),
         (
             "failing",

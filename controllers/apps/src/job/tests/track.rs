@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::json;
 
-use super::fixtures::{JobBuilder, PodBuilder, condition, indexed, job, pod, pods};
+use super::fixtures::{JobBuilder, PodBuilder, applied, condition, indexed, job, pod, pods};
 use crate::job::assess::assess;
 use crate::job::backoff::BackoffRecord;
 use crate::job::conditions::{Ending, JobResult};
@@ -28,18 +28,7 @@ fn with_tracking<R>(job: &JobBuilder, builders: &[PodBuilder], read: impl FnOnce
     let (job, pods) = (job.build(), pods(builders));
     let assessment = assess(&job, &pods, BackoffRecord::default(), now());
     let step = plan(&assessment, now());
-    // Everything that is planned happens.
-    let number = |count: usize| i32::try_from(count).unwrap();
-    let applied = match &step {
-        Step::DeleteActive(pods) | Step::Suspend(pods) | Step::DeleteSurplus { pods, wanted: _ } => Applied {
-            deleted: number(pods.len()),
-            deleted_ready: number(pods.iter().filter(|pod| pod.pod.is_ready()).count()),
-            created: 0,
-        },
-        Step::Create { pods, wanted: _ } => Applied { created: number(pods.len()), ..Applied::default() },
-        Step::BackOff { .. } | Step::Keep | Step::LeaveToDeletion => Applied::default(),
-    };
-    read(track(&assessment, &step, applied, true, now()))
+    read(track(&assessment, &step, applied(&step), true, now()))
 }
 
 fn tracked(job: &JobBuilder, builders: &[PodBuilder]) -> Tracked {
@@ -70,6 +59,15 @@ fn a_finished_pod_is_listed_before_its_finalizer_is_removed() {
             vec![a()],
             "a",
             "",
+            "a",
+            false,
+        ),
+        (
+            "listed as failed, and succeeds afterwards",
+            five().status("uncountedTerminatedPods", json!({ "failed": ["uid-of-a"] })),
+            vec![a()],
+            "",
+            "a",
             "a",
             false,
         ),
@@ -263,6 +261,8 @@ fn the_status_has_what_was_done_to_the_pods() {
     let three = [pod("a").ready(), pod("b").ready(), pod("c").terminating()];
     let created = Applied { created: 2, ..Applied::default() };
     assert_eq!(counts(&job().completions(9).parallelism(9), &three, created), (4, Some(2), Some(1)));
+    let some_refused = Applied { created: 1, ..Applied::default() };
+    assert_eq!(counts(&job().completions(9).parallelism(9), &[], some_refused), (1, Some(0), Some(0)));
     let deleted = Applied { deleted: 1, deleted_ready: 1, created: 0 };
     assert_eq!(counts(&job().parallelism(0), &three, deleted), (1, Some(1), Some(2)));
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kcm_framework::api::ObjectKey;
 use kcm_testing::kill_after_each_write;
+use kcm_testing::sandbox::direct::DirectClient;
 use kcm_testing::sandbox::{Fault, NODES, PODS, Sandbox, Status, Verb};
 use kcm_testing::{TestCluster, TestEnvironment};
 use serde_json::{Value, json};
@@ -234,4 +235,68 @@ async fn lost_responses_late_watches_and_a_busy_server_change_nothing() {
     cluster.sandbox().faults().inject(busy);
     cluster.eventually("the orphan is gone", |sandbox| names(sandbox) == ["kept"]).await;
     assert!(cluster.sandbox().get(&NODES, &ObjectKey::cluster_scoped("node")).is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_cannot_be_decoded_exists_and_costs_no_request() {
+    let cluster = start(environment(&[DESCRIPTOR]).prepare(|sandbox| {
+        create_node(sandbox, node("node", true, &[]));
+        create(sandbox, &pod("kept").node("node"));
+    }))
+    .await;
+    let key = ObjectKey::cluster_scoped("node");
+    let direct = |conditions: Value| {
+        let status = json!({ "status": { "conditions": conditions } });
+        DirectClient::new(cluster.sandbox()).merge(&NODES, &key, Some("status"), &status).unwrap();
+    };
+    direct(json!("many"));
+    cluster.advance(300 * SECOND).await;
+    assert_eq!(names(cluster.sandbox()), ["kept"]);
+    assert!(cluster.requests_of(ACCOUNT).is_empty(), "{:?}", cluster.requests_of(ACCOUNT));
+    // If it is deleted in this state, its quarantine begins.
+    cluster.sandbox().delete_now(&NODES, &key).unwrap();
+    cluster.eventually("its pod is gone", |sandbox| names(sandbox).is_empty()).await;
+    assert_eq!(cluster.take_errors().len(), 1, "the node is logged once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_slow_to_read_delays_no_terminated_pod() {
+    let cluster =
+        start(with_orphan().arguments(&["--terminated-pod-gc-threshold=1"]).allow_error("Loop is stalled")).await;
+    let slow = cluster.sandbox().faults().inject(Fault::on(Verb::Get).resource(NODES).stall());
+    cluster.advance(20 * SECOND).await;
+    for name in ["old", "young"] {
+        create(cluster.sandbox(), &pod(name).node("node").phase("Succeeded"));
+    }
+    cluster.eventually("the node is looked up", |_| slow.hits() > 0).await;
+    cluster.settle().await;
+    assert_eq!(names(cluster.sandbox()), ["kept", "orphan", "young"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_created_during_its_quarantine_keeps_its_pods() {
+    let cluster = start(with_orphan()).await;
+    cluster.advance(30 * SECOND).await;
+    create_node(cluster.sandbox(), node("gone", true, &[]));
+    cluster.advance(300 * SECOND).await;
+    assert_eq!(names(cluster.sandbox()), ["kept", "orphan"]);
+    assert!(cluster.requests_of(ACCOUNT).is_empty(), "{:?}", cluster.requests_of(ACCOUNT));
+}
+
+/// The cache shows the node until the watch is released: no quarantine begins before.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_deleted_behind_the_cache_keeps_its_pods_for_its_quarantine() {
+    let cluster = start(environment(&[DESCRIPTOR]).prepare(|sandbox| {
+        create_node(sandbox, node("node", true, &[]));
+        create(sandbox, &pod("orphan").node("node"));
+    }))
+    .await;
+    cluster.sandbox().faults().hold_watches(&NODES);
+    cluster.sandbox().delete_now(&NODES, &ObjectKey::cluster_scoped("node")).unwrap();
+    cluster.advance(120 * SECOND).await;
+    assert!(cluster.requests_of(ACCOUNT).is_empty(), "the cache has it");
+    cluster.sandbox().faults().release_watches(&NODES);
+    cluster.advance(39 * SECOND).await;
+    assert!(cluster.requests_of(ACCOUNT).is_empty(), "{:?}", cluster.requests_of(ACCOUNT));
+    cluster.eventually("it is gone", |sandbox| names(sandbox).is_empty()).await;
 }

@@ -43,6 +43,21 @@ fn a_pod_that_has_not_ended_becomes_failed_and_an_orphan_says_why() {
             status: orphan(&ago(300)),
         },
         Case {
+            name: "an orphan that the scheduler disrupts already gets the reason and keeps the time",
+            pod: pod("a").with(
+                "/status",
+                "conditions",
+                json!([{
+                    "type": "DisruptionTarget",
+                    "status": "True",
+                    "reason": "PreemptionByScheduler",
+                    "lastTransitionTime": ago(300),
+                }]),
+            ),
+            reason: Reason::Orphaned,
+            status: orphan(&ago(300)),
+        },
+        Case {
             name: "an orphan whose disruption was called off",
             pod: disrupted("False"),
             reason: Reason::Orphaned,

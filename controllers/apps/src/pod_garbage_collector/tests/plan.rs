@@ -8,7 +8,9 @@ use kcm_framework::api::views::Pod;
 use serde_json::{Value, json};
 
 use super::{disruptions, node, view_of};
-use crate::pod_garbage_collector::plan::{Observed, may_be_deleted, missing_nodes, plan};
+use crate::pod_garbage_collector::plan::{
+    Observed, Removal, may_be_deleted, missing_nodes, plan_by_cache, plan_by_live_nodes,
+};
 use crate::tests::fixtures::{PodBuilder, build, pod};
 
 const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
@@ -42,17 +44,25 @@ impl Case {
     }
 }
 
+/// The deletions of a whole round.
+fn plan(observed: &Observed, gone: &BTreeSet<InternedStr>, threshold: i32) -> Vec<Removal> {
+    let mut removals = plan_by_cache(observed, threshold, disruptions());
+    removals.extend(plan_by_live_nodes(observed, gone, &removals, disruptions()));
+    removals
+}
+
 fn check(Case { name, pods, nodes, gone, threshold, removals }: Case) {
-    let observed = Observed { pods: build(&pods), nodes: nodes.iter().map(view_of).collect() };
+    let nodes = nodes.iter().map(view_of).collect();
+    let observed = Observed { pods: build(&pods), nodes, undecodable: BTreeSet::new() };
     let gone: BTreeSet<InternedStr> = gone.iter().map(|node| InternedStr::from(*node)).collect();
     let missing = missing_nodes(&observed);
-    let planned = plan(&observed, &gone, threshold, disruptions());
+    let planned = plan(&observed, &gone, threshold);
     // The round sees only the pods that it may delete, and plans the same.
     let is_known = |name: &str| observed.nodes.iter().any(|node| node.metadata.key.name() == name);
     let is_taken = |pod: &&Arc<Pod>| may_be_deleted(pod, |node| is_known(node) && !gone.contains(node));
     let pods: Vec<Arc<Pod>> = observed.pods.iter().filter(is_taken).cloned().collect();
-    let taken = Observed { pods, nodes: observed.nodes };
-    assert_eq!(plan(&taken, &gone, threshold, disruptions()), planned, "{name}");
+    let taken = Observed { pods, ..observed };
+    assert_eq!(plan(&taken, &gone, threshold), planned, "{name}");
     assert_eq!(missing_nodes(&taken), missing, "{name}");
     let planned: Vec<String> = planned
         .iter()
@@ -72,6 +82,10 @@ fn ended(name: &str, phase: &str, age: i64) -> PodBuilder {
 
 fn evicted(name: &str, age: i64) -> PodBuilder {
     ended(name, "Failed", age).with("/status", "reason", json!("Evicted"))
+}
+
+fn finalized(name: &str, age: i64) -> PodBuilder {
+    ended(name, "Failed", age).with("/metadata", "finalizers", json!(["example.com/hold"]))
 }
 
 #[test]
@@ -107,6 +121,29 @@ fn terminated_pods_beyond_the_threshold_are_deleted_evicted_ones_first_and_then_
             "without a creation time: the oldest of all",
             vec![ended("a", "Failed", 90), ended("b", "Failed", 1).created_unknown()],
             &["terminated b"],
+        )
+        .threshold(1),
+        Case::new(
+            "one that waits for a finalizer is deleted already, and makes no room for others",
+            vec![
+                finalized("a", 90).terminating(),
+                finalized("b", 80).terminating(),
+                ended("c", "Failed", 70),
+                ended("d", "Failed", 60),
+            ],
+            &["terminated c"],
+        )
+        .threshold(1),
+        Case::new(
+            "one with a finalizer is deleted once",
+            vec![finalized("a", 90), ended("b", "Failed", 9)],
+            &["terminated a"],
+        )
+        .threshold(1),
+        Case::new(
+            "one that is terminating without a finalizer is deleted now",
+            vec![ended("a", "Failed", 90).terminating(), ended("b", "Failed", 9)],
+            &["terminated a"],
         )
         .threshold(1),
         Case::new(
@@ -184,9 +221,17 @@ fn a_pod_is_deleted_once_in_a_round() {
 
 #[test]
 fn nodes_that_pods_name_and_that_are_not_in_the_cache_are_missing() {
-    let pods =
-        [pod("a").node("gone"), pod("b").node("gone"), on_node("c"), pod("d").unassigned(), pod("e").node("also")];
-    let observed = Observed { pods: build(&pods), nodes: vec![view_of(&node("node", false, &[]))] };
+    let pods = [
+        pod("a").node("gone"),
+        pod("b").node("gone"),
+        on_node("c"),
+        pod("d").unassigned(),
+        pod("e").node("also"),
+        pod("f").node("odd"),
+    ];
+    let nodes = vec![view_of(&node("node", false, &[]))];
+    let undecodable = BTreeSet::from([InternedStr::from("odd")]);
+    let observed = Observed { pods: build(&pods), nodes, undecodable };
     let missing = missing_nodes(&observed);
     assert_eq!(missing.iter().map(|node| &**node).collect::<Vec<_>>(), ["also", "gone"]);
 }

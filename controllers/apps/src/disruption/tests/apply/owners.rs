@@ -219,6 +219,18 @@ async fn a_replica_set_whose_deployment_is_not_cached_is_read_live_by_itself() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_replica_set_of_another_kind_counts_by_itself() {
+    let cluster = Cluster::start(|sandbox| {
+        let pod_of = owned_by(sandbox, &set_of("old", 2).owner("Rollout", "web", "u"));
+        create_ready_pod(sandbox, &pod_of("web-0"));
+    })
+    .await;
+    create_budget(cluster.sandbox(), json!({ "minAvailable": "100%" }));
+    has(&cluster, [0, 1, 2, 2]).await;
+    assert_eq!(scales(&cluster), 0, "the cache has it");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_controller_of_a_custom_kind_that_does_not_exist_allows_nothing() {
     let cluster = Cluster::start(|sandbox| {
         sandbox.register_scaled(WEBSITES, ScalePaths::default());
@@ -229,5 +241,44 @@ async fn a_controller_of_a_custom_kind_that_does_not_exist_allows_nothing() {
     .await;
     create_budget(cluster.sandbox(), json!({ "maxUnavailable": 1 }));
     fails(&cluster, "found no controllers for pod \"web-0\"").await;
+    let _errors = cluster.take_errors();
+}
+
+/// The requests for scales.
+fn scales(cluster: &Cluster) -> usize {
+    cluster.requests("GET").iter().filter(|request| request.path.ends_with("/scale")).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_of_pods_without_a_scale_is_looked_at_every_ten_minutes() {
+    let cluster = Cluster::start(|sandbox| {
+        let owner = json!([{ "apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u", "controller": true }]);
+        create_ready_pod(sandbox, &pod("web-0").unassigned().with("/metadata", "ownerReferences", owner));
+    })
+    .await;
+    create_budget(cluster.sandbox(), json!({ "maxUnavailable": 1 }));
+    fails(&cluster, "nodes does not implement the scale subresource").await;
+    cluster.advance(Duration::from_secs(70)).await;
+    let at_first = scales(&cluster);
+    assert!((2..=4).contains(&at_first), "again after a minute, as its kind may be installed just now: {at_first}");
+    cluster.advance(Duration::from_mins(30)).await;
+    assert_eq!(scales(&cluster), at_first + 3, "each is a request that changes nothing");
+    let _errors = cluster.take_errors();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_is_installed_after_its_pods_is_found_within_a_minute() {
+    let cluster = Cluster::start(|sandbox| {
+        let owner =
+            json!([{ "apiVersion": "example.com/v1", "kind": "Website", "name": "site", "uid": "u", "controller": true }]);
+        create_ready_pod(sandbox, &pod("web-0").unassigned().with("/metadata", "ownerReferences", owner));
+    })
+    .await;
+    create_budget(cluster.sandbox(), json!({ "maxUnavailable": 1 }));
+    fails(&cluster, "no matches for kind \"Website\" in version \"example.com/v1\"").await;
+    cluster.sandbox().register_scaled(WEBSITES, ScalePaths::default());
+    cluster.advance(Duration::from_secs(65)).await;
+    let message = "found no controllers for pod \"web-0\"";
+    assert_eq!(allowed(&cluster.status())["message"], message, "the kind is served, and there is no such object");
     let _errors = cluster.take_errors();
 }
