@@ -221,61 +221,101 @@ fn is_resize_infeasible(conditions: &[Condition]) -> bool {
 pub(super) struct PodContainers {
     pub(super) regular: Vec<Container>,
     pub(super) init: Vec<Container>,
+    /// The statuses of regular containers, followed by the statuses of init containers.
     pub(super) statuses: Vec<ContainerStatus>,
     pub(super) is_resize_infeasible: bool,
 }
 
+/// Returns a list of a container, by its spec or by its status.
+type ListOf<'a> = &'a dyn for<'c> Fn(&'c Container, Option<&'c ContainerStatus>) -> Option<&'c ResourceList>;
+
 impl PodContainers {
     /// Returns the requests of all containers together, and their limits.
     ///
+    /// With the status, the greatest of three sums counts, for each resource: the resources of the spec, the allocated
+    /// ones, and the ones in use. So a pod is charged once for what one container gives up and another gets. An infeasible
+    /// resize leaves the resources of the spec out.
+    ///
     /// # Upstream
-    /// `resourcehelper.AggregateContainerRequests` and `AggregateContainerLimits`: an init container runs beside the
-    /// sidecars before it, and all containers run beside all sidecars; the greater of both counts, for each resource.
+    /// `resourcehelper.AggregateContainerRequests` and `AggregateContainerLimits` of Kubernetes 1.37. An empty list in a
+    /// status counts as absent, as it is for clients that read protobuf.
     pub(super) fn resources(&self, with_status: bool) -> ResourceRequirements {
-        let aggregate = |of: fn(&ResourceRequirements) -> &ResourceList, effective: Effective| {
-            let of_container = |container: &Container| {
-                let spec = of(&container.resources);
-                let status = self.status_of(container).filter(|_| with_status);
-                match status.and_then(|status| Some((status, status.resources.as_ref()?))) {
-                    Some((status, actuated)) => {
-                        effective(spec, of(actuated), &status.allocated, self.is_resize_infeasible)
-                    }
-                    None => spec.clone(),
-                }
-            };
-            let (mut sum, mut sidecars, mut most) =
-                (ResourceList::default(), ResourceList::default(), ResourceList::default());
-            for container in &self.regular {
-                sum.add(&of_container(container));
-            }
-            for container in &self.init {
-                if container.is_always_restarted {
-                    let resources = of_container(container);
-                    sum.add(&resources);
-                    sidecars.add(&resources);
-                    most.raise_to(&sidecars);
-                } else {
-                    let mut resources = of(&container.resources).clone();
-                    resources.add(&sidecars);
-                    most.raise_to(&resources);
-                }
-            }
-            sum.raise_to(&most);
-            sum.shrunk()
-        };
-        ResourceRequirements {
-            requests: aggregate(|resources| &resources.requests, effective_requests),
-            limits: aggregate(|resources| &resources.limits, effective_limits),
+        let mut requests = ResourceList::default();
+        let mut limits = ResourceList::default();
+        if !with_status || !self.is_resize_infeasible {
+            requests = self.sum(&|container, _| Some(&container.resources.requests));
+            limits = self.sum(&|container, _| Some(&container.resources.limits));
         }
+        // Without resources in any status, the three sums are equal.
+        if with_status && (self.is_resize_infeasible || self.statuses.iter().any(ContainerStatus::has_resources)) {
+            requests.raise_to(&self.sum(&|container, status| {
+                status.and_then(ContainerStatus::allocated).or_else(|| self.feasible(&container.resources.requests))
+            }));
+            requests.raise_to(&self.sum(&|container, status| {
+                let in_use = status.and_then(|status| status.in_use(|resources| &resources.requests));
+                let allocated = || status.and_then(ContainerStatus::allocated);
+                in_use.or_else(allocated).or_else(|| self.feasible(&container.resources.requests))
+            }));
+            limits.raise_to(&self.sum(&|container, status| {
+                let in_use = status.and_then(|status| status.in_use(|resources| &resources.limits));
+                in_use.or_else(|| self.feasible(&container.resources.limits))
+            }));
+        }
+        ResourceRequirements { requests: requests.shrunk(), limits: limits.shrunk() }
     }
 
-    /// Returns the status of a container. The last of several statuses with one name counts.
+    /// Returns a list of the spec unless the resize is infeasible.
+    fn feasible<'c>(&self, list: &'c ResourceList) -> Option<&'c ResourceList> {
+        (!self.is_resize_infeasible).then_some(list)
+    }
+
+    /// Returns the sum of a list of all containers. An init container runs beside the sidecars before it, and all
+    /// containers run beside all sidecars; the greater of both counts, for each resource.
+    fn sum(&self, list_of: ListOf<'_>) -> ResourceList {
+        let (mut sum, mut sidecars, mut most) =
+            (ResourceList::default(), ResourceList::default(), ResourceList::default());
+        for container in &self.regular {
+            if let Some(list) = list_of(container, self.status_of(container)) {
+                sum.add(list);
+            }
+        }
+        for container in &self.init {
+            let Some(list) = list_of(container, self.status_of(container)) else { continue };
+            if container.is_always_restarted {
+                sum.add(list);
+                sidecars.add(list);
+                most.raise_to(&sidecars);
+            } else {
+                let mut resources = list.clone();
+                resources.add(&sidecars);
+                most.raise_to(&resources);
+            }
+        }
+        sum.raise_to(&most);
+        sum
+    }
+
+    /// Returns the status of a container. The first of several statuses with one name counts.
     fn status_of(&self, container: &Container) -> Option<&ContainerStatus> {
-        self.statuses.iter().rev().find(|status| status.name == container.name)
+        self.statuses.iter().find(|status| status.name == container.name)
     }
 
     fn have_compute_resources(&self) -> bool {
         self.regular.iter().chain(&self.init).any(|container| container.resources.are_compute())
+    }
+}
+
+impl ContainerStatus {
+    fn allocated(&self) -> Option<&ResourceList> {
+        Some(&self.allocated).filter(|list| !list.is_empty())
+    }
+
+    fn in_use(&self, of: fn(&ResourceRequirements) -> &ResourceList) -> Option<&ResourceList> {
+        self.resources.as_ref().map(of).filter(|list| !list.is_empty())
+    }
+
+    fn has_resources(&self) -> bool {
+        self.resources.is_some() || !self.allocated.is_empty()
     }
 }
 
@@ -286,31 +326,4 @@ impl ResourceRequirements {
         let is_positive = |list: &ResourceList, name| list.get(name).is_some_and(ResourceQuantity::is_positive);
         [&self.requests, &self.limits].into_iter().any(|list| is_positive(list, "cpu") || is_positive(list, "memory"))
     }
-}
-
-/// Computes the resources of a container from its spec, actuated and allocated resources. The flag says that the resize
-/// of its pod is infeasible.
-type Effective = fn(&ResourceList, &ResourceList, &ResourceList, bool) -> ResourceList;
-
-fn effective_requests(
-    spec: &ResourceList,
-    actuated: &ResourceList,
-    allocated: &ResourceList,
-    is_infeasible: bool,
-) -> ResourceList {
-    let mut most = if is_infeasible { actuated.clone() } else { spec.clone() };
-    most.raise_to(actuated);
-    most.raise_to(allocated);
-    most
-}
-
-fn effective_limits(
-    spec: &ResourceList,
-    actuated: &ResourceList,
-    _: &ResourceList,
-    is_infeasible: bool,
-) -> ResourceList {
-    let mut most = if is_infeasible { actuated.clone() } else { spec.clone() };
-    most.raise_to(actuated);
-    most
 }

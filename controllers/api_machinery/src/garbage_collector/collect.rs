@@ -8,17 +8,20 @@ use kcm_framework::client::{Deleted, DeletionPropagation};
 use kcm_framework::discovery::Discovery;
 use kcm_framework::workqueue::Priority;
 use kcm_framework::{Reconcile, ReconcileError, Session, async_trait};
+use tokio::time::Instant;
 
 use super::apply::{ChangeError, MergePatched, Writer};
+use super::events::DependentsUnknown;
 use super::explain;
 use super::graph::{Effect, FOREGROUND_FINALIZER, Identity, Item, Task, waits_for_dependents};
 use super::monitors::Monitors;
 use super::observe::{Live, LiveReader, LookupError};
 use super::plan::{Action, OwnerState, plan};
 use super::shared_graph::{NodeKey, SharedGraph};
+use super::unknown::{Decision, PATIENCE, Verdict, Waits, verdict};
 
 /// Delay after which an object is processed again whose dependents are not all known.
-pub(super) const UNKNOWN_DEPENDENTS_DELAY: Duration = Duration::from_secs(1);
+const UNKNOWN_DEPENDENTS_DELAY: Duration = Duration::from_secs(1);
 
 /// The parts that both loops share.
 pub(super) struct Collector {
@@ -26,6 +29,7 @@ pub(super) struct Collector {
     pub(super) monitors: Arc<Monitors>,
     pub(super) discovery: Discovery,
     pub(super) merge_patched: MergePatched,
+    pub(super) waits: Waits,
 }
 
 impl Collector {
@@ -35,14 +39,38 @@ impl Collector {
         (reader, Writer::new(session, reader, &self.merge_patched))
     }
 
-    /// Returns true if it is unknown whether an object has further dependents, which is logged and explained.
-    pub(super) fn has_unknown_dependents(&self, identity: &Identity, session: &Session) -> bool {
-        let reason = self.monitors.unknown_dependents(&identity.uid, identity.namespace.is_some());
-        if let Some(reason) = &reason {
-            tracing::debug!(%identity, reason, "Not all dependents of an object are known; it waits");
-            session.explain(|| explain::unknown_dependents(reason));
+    /// Returns `true` if a decision waits because its object may have dependents that are not known. The object is requeued.
+    ///
+    /// The wait is logged and explained, and reported by an event if it is long. So is a decision that goes on although
+    /// dependents may be deleted that it should keep.
+    pub(super) fn waits_for_unknown_dependents(
+        &self,
+        identity: &Identity,
+        decision: Decision,
+        session: &Session,
+    ) -> bool {
+        let (uid, now) = (&identity.uid, Instant::now());
+        let waited = self.waits.waited(uid, now);
+        match verdict(&self.monitors.gaps(), identity, decision, waited) {
+            Verdict::Known => self.waits.end(uid),
+            Verdict::Wait(reason) => {
+                tracing::debug!(%identity, reason, "Not all dependents of an object are known; it waits");
+                session.explain(|| explain::unknown_dependents(&reason));
+                if self.waits.wait(uid, now) {
+                    self.graph.record(identity, &DependentsUnknown::Waits(reason));
+                }
+                session.requeue_after(UNKNOWN_DEPENDENTS_DELAY);
+                return true;
+            }
+            Verdict::GoOn(reason) => {
+                tracing::warn!(%identity, reason, "Not all dependents of an object are known; going on without them");
+                if decision == Decision::Orphan || waited >= PATIENCE {
+                    self.graph.record(identity, &DependentsUnknown::GoesOn(reason));
+                }
+                self.waits.end(uid);
+            }
         }
-        reason.is_some()
+        false
     }
 
     /// Tells the graph that no object has this identity.
@@ -70,7 +98,10 @@ impl Reconcile<NodeKey> for Deleter {
 
     async fn reconcile(&self, key: &NodeKey, session: &Session) -> Result<(), ReconcileError> {
         let Self(collector) = self;
-        let Some(item) = collector.graph.with(|graph| graph.item(&key.0)) else { return Ok(()) };
+        let Some(item) = collector.graph.with(|graph| graph.item(&key.0)) else {
+            collector.waits.end(&key.0);
+            return Ok(());
+        };
         session.explain(|| item.explain());
         match &item.task {
             Task::None => {}
@@ -100,8 +131,7 @@ impl Deleter {
     /// Removes the finalizer of an object that no dependent blocks.
     async fn end_foreground_deletion(&self, item: &Item, session: &Session) -> Result<(), ReconcileError> {
         let Self(collector) = self;
-        if collector.has_unknown_dependents(&item.identity, session) {
-            session.requeue_after(UNKNOWN_DEPENDENTS_DELAY);
+        if collector.waits_for_unknown_dependents(&item.identity, Decision::EndForegroundDeletion, session) {
             return Ok(());
         }
         let (_, writer) = collector.requests(session);

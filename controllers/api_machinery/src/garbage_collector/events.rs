@@ -21,18 +21,40 @@ impl Event for InvalidNamespace {
     }
 }
 
-/// Records that `dependent` names an owner in another namespace.
-pub(super) fn record_invalid_namespace(recorder: &Recorder, dependent: &Identity, owner: Identity) {
+/// An object may have dependents that are not known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum DependentsUnknown {
+    /// Its deletion waits, for this reason.
+    Waits(String),
+    /// Its deletion goes on, although this reason holds.
+    GoesOn(String),
+}
+
+impl Event for DependentsUnknown {
+    fn text(&self) -> EventText<'_> {
+        let message = match self {
+            Self::Waits(reason) => {
+                format!("the deletion waits, because there may be dependents that are not known: {reason}")
+            }
+            Self::GoesOn(reason) => {
+                format!("the deletion goes on, although there may be dependents that are not known: {reason}")
+            }
+        };
+        EventText::warning("DependentsUnknown", message)
+    }
+}
+
+/// Records an event about an object of the graph.
+pub(super) fn record(recorder: &Recorder, object: &Identity, event: &impl Event) {
     let regarding = ObjectReference {
-        api_version: dependent.api_version.to_string(),
-        kind: dependent.kind.to_string(),
-        namespace: dependent.namespace.as_deref().unwrap_or_default().to_owned(),
-        name: dependent.name.to_string(),
-        uid: dependent.uid.clone(),
+        api_version: object.api_version.to_string(),
+        kind: object.kind.to_string(),
+        namespace: object.namespace.as_deref().unwrap_or_default().to_owned(),
+        name: object.name.to_string(),
+        uid: object.uid.clone(),
         resource_version: ResourceVersion::default(),
         field_path: String::new(),
     };
-    let event = InvalidNamespace { owner };
     let EventText { type_, reason, message } = event.text();
     recorder.event(&regarding, type_, &*reason, message);
 }

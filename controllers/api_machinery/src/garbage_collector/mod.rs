@@ -15,8 +15,9 @@
 //! - A deletion carries uid and resource version. An object that was changed or recreated meanwhile is read again.
 //! - An owner whose uid differs from the uid in the reference does not exist. If the kind of an owner is not served, its
 //!   dependents are kept. An owner does not wait for dependents whose kind is not served.
-//! - `foregroundDeletion` and `orphan` are removed only while all resources that may have dependents are listed, and no
-//!   dependent is undecodable. A resource that cannot be listed delays nothing else.
+//! - `orphan` is removed only while all resources that may have dependents are listed, and no dependent is undecodable.
+//!   `foregroundDeletion` is removed if this holds, or 30 s after discovery has found the resource that cannot be listed.
+//!   A group that has not been discovered since the start counts for 30 s. Such a wait delays nothing else.
 //! - In a cycle of objects that are deleted in the foreground, one object stops blocking the others.
 //! - If an object has a finalizer for orphaning or foreground deletion, it is deleted in that way.
 //! - References to owners in other namespaces, and from cluster-scoped objects to namespaced owners, count as references to
@@ -26,13 +27,17 @@
 //! It deletes no object without an owner reference. It ignores events, and the resources in `GCIgnoredResources`.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/garbagecollector` of Kubernetes 1.36.3. `docs/differences.md` has the differences that all
+//! Upstream is `pkg/controller/garbagecollector` of Kubernetes 1.37.2. `docs/differences.md` has the differences that all
 //! controllers share.
 //!
 //! | here | upstream | reason |
 //! | --- | --- | --- |
 //! | Objects are processed when each resource is listed or has failed. | They are processed when all resources are listed, or after 30 s. | A resource that cannot be listed delays nothing (kubernetes#101078). |
-//! | Foreground deletion and orphaning wait for resources that cannot be listed. | They continue without these resources after 30 s. | Their dependents would be deleted or stay behind (kubernetes#110720). |
+//! | Orphaning waits for a resource that cannot be listed, and for an object that cannot be decoded. | It continues without them 30 s after the start. | Dependents that a user asked to keep would be deleted (kubernetes#110720). |
+//! | Foreground deletion waits 30 s for a resource that cannot be listed, also if it appears later. | It waits only at the start. | Dependents are deleted before their owner. |
+//! | Decisions wait 30 s for groups that cannot be discovered at the start. | They do not wait. | The dependents of such a group would be deleted, also those that a user asked to keep. |
+//! | The event `DependentsUnknown` says that a deletion waits, or that orphaning goes on without a group. | Nothing says so. | An administrator repairs the resource. |
+//! | At most 32 dependents of an object are orphaned at the same time. | All are. | One owner does not take all requests. |
 //! | Objects of a cycle that users delete in the foreground are all deleted. | They wait for each other without end. | No other client breaks the cycle. |
 //! | An object is not read if informers have all its owners. | It is always read. | It takes fewer requests. |
 //! | Informers change the graph directly. | They do through a queue of changes. | It takes less memory. The queue `garbage_collector_graph_changes` does not exist. |
@@ -57,6 +62,7 @@ mod orphan;
 mod plan;
 mod settings;
 mod shared_graph;
+mod unknown;
 
 #[cfg(test)]
 mod tests;
@@ -74,6 +80,7 @@ use monitors::Monitors;
 use orphan::Orphaner;
 use settings::{ENABLED, IGNORED_RESOURCES, SYNCS};
 use shared_graph::{NodeKey, SharedGraph};
+use unknown::Waits;
 
 const NAME: &str = "garbage-collector-controller";
 
@@ -98,16 +105,28 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
         "garbagecollector_controller_resources_sync_error_total",
         "Times that discovery found no resource, or that resources did not sync in time",
     )?;
+    let unsynced = context.metrics().gauges(
+        Stability::Alpha,
+        "garbagecollector_controller_resources_unsynced",
+        ["group", "resource"],
+        "Resources that have not been listed 30 seconds after they were discovered: 1 for each",
+    )?;
     let monitors = Arc::new(Monitors::new(
         context.informers().clone(),
         discovery.clone(),
         context.get(&IGNORED_RESOURCES)?,
         graph.clone(),
         sync_errors,
+        unsynced,
     ));
     let merge_patched = MergePatched::default();
-    let collector =
-        Arc::new(Collector { graph: graph.clone(), monitors: Arc::clone(&monitors), discovery, merge_patched });
+    let collector = Arc::new(Collector {
+        graph: graph.clone(),
+        monitors: Arc::clone(&monitors),
+        discovery,
+        merge_patched,
+        waits: Waits::default(),
+    });
     let started = context.clone();
     Ok(Loops::new()
         .with(deletions.reconcile(Deleter(Arc::clone(&collector))))

@@ -4,19 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kcm_framework::api::{Meta, Resource, Uid};
+use kcm_framework::api::Resource;
 use kcm_framework::discovery::{Discovery, ServedResource};
 use kcm_framework::informers::{
     Cache, Factory, HandlerOptions, HandlerRegistration, ListOptions, MetadataInformer, Phase, Registrations,
 };
-use kcm_framework::metrics::Counter;
+use kcm_framework::metrics::{Counter, Gauges};
 use kcm_framework::workqueue::Priority;
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use super::NAME;
 use super::graph::Graph;
 use super::settings::GroupResource;
 use super::shared_graph::SharedGraph;
+use super::unknown::Gap;
 
 /// Time for which the first objects wait for the informers, and after which an informer that has not synced is an error.
 pub(super) const SYNC_PATIENCE: Duration = Duration::from_secs(30);
@@ -34,16 +36,38 @@ pub(super) struct Monitors {
     graph: SharedGraph,
     /// Counts discoveries without a resource, and resources that do not sync in time.
     sync_errors: Counter,
+    /// The resources that cannot be listed.
+    unsynced: Gauges<2>,
+    running: Mutex<Running>,
+}
+
+#[derive(Default)]
+struct Running {
     /// `None` before the first discovery.
-    running: Mutex<Option<BTreeMap<Resource, Monitor>>>,
+    monitors: Option<BTreeMap<Resource, Monitor>>,
+    /// Time of the start; `None` while the loops do not run.
+    started: Option<Instant>,
+    /// The resources of the gauge.
+    shown: BTreeSet<Resource>,
 }
 
 struct Monitor {
+    /// Time at which discovery found the resource.
+    found: Instant,
     informer: MetadataInformer,
     /// The event handler that changes the graph.
     handler: HandlerRegistration,
     /// Ends the use of the informer when it is dropped.
     _registrations: Registrations,
+}
+
+/// The state of an informer.
+struct Watched {
+    cache: Arc<dyn Cache>,
+    /// Time since discovery found the resource.
+    since: Duration,
+    /// Whether the graph has all objects of the cache.
+    has_synced: bool,
 }
 
 impl Monitor {
@@ -74,8 +98,9 @@ impl Monitors {
         ignored: Vec<GroupResource>,
         graph: SharedGraph,
         sync_errors: Counter,
+        unsynced: Gauges<2>,
     ) -> Self {
-        Self { informers, discovery, ignored, graph, sync_errors, running: Mutex::default() }
+        Self { informers, discovery, ignored, graph, sync_errors, unsynced, running: Mutex::default() }
     }
 
     /// Starts and stops informers as discovery changes, until discovery ends or this is dropped.
@@ -84,15 +109,20 @@ impl Monitors {
     /// any, and the next run finds all of them again.
     pub(super) async fn run(&self) {
         let _ended = EndOnDrop(self);
+        self.running.lock().started = Some(Instant::now());
         let mut changes = self.discovery.changes();
         loop {
             self.sync();
-            match tokio::time::timeout(SYNC_PATIENCE, changes.changed()).await {
-                Ok(Ok(())) => continue,
-                Ok(Err(_)) => return,
-                Err(_) => self.check_sync(),
-            }
-            if changes.changed().await.is_err() {
+            let mut is_first = true;
+            let next = loop {
+                match tokio::time::timeout(SYNC_PATIENCE, changes.changed()).await {
+                    Ok(next) => break next,
+                    Err(_) if self.check_sync(is_first) => is_first = false,
+                    // All are listed, and no other resource comes without a change of discovery.
+                    Err(_) => break changes.changed().await,
+                }
+            };
+            if next.is_err() {
                 return;
             }
         }
@@ -111,7 +141,7 @@ impl Monitors {
         }
         let ended: Vec<(Resource, Monitor)> = {
             let mut running = self.running.lock();
-            let monitors = running.get_or_insert_default();
+            let monitors = running.monitors.get_or_insert_default();
             let gone: Vec<Resource> = monitors.keys().filter(|resource| !wanted.contains(resource)).cloned().collect();
             let ended = gone.iter().filter_map(|resource| monitors.remove_entry(resource)).collect();
             for resource in wanted {
@@ -134,33 +164,55 @@ impl Monitors {
         let handler = informer.add_event_handler(HandlerOptions::named(NAME), move |change, origin| {
             graph.observe(&shared, change, origin);
         });
-        Monitor { informer, handler, _registrations: registrations }
+        Monitor { found: Instant::now(), informer, handler, _registrations: registrations }
     }
 
-    fn check_sync(&self) {
-        let unsynced = self.unsynced();
-        if !unsynced.is_empty() {
+    /// Shows the resources that cannot be listed; returns `true` if there are any. They are logged and counted once after
+    /// each change of discovery.
+    fn check_sync(&self, is_first: bool) -> bool {
+        let unsynced: BTreeSet<Resource> = self.unsynced().into_iter().collect();
+        if is_first && !unsynced.is_empty() {
             self.sync_errors.inc();
             tracing::warn!(
-                resources = unsynced.join(", "),
-                "Resources cannot be listed; objects that are deleted in the foreground or whose dependents are orphaned wait for them"
+                resources = shown(&unsynced),
+                "Resources cannot be listed; objects whose dependents are orphaned wait for them"
             );
+        }
+        self.show_unsynced(&unsynced);
+        !unsynced.is_empty()
+    }
+
+    fn show_unsynced(&self, unsynced: &BTreeSet<Resource>) {
+        let shown = std::mem::replace(&mut self.running.lock().shown, unsynced.clone());
+        for resource in shown.difference(unsynced) {
+            self.unsynced.remove(labels_of(resource));
+        }
+        for resource in unsynced {
+            self.unsynced.of(labels_of(resource)).set(1);
         }
     }
 
-    /// The cache of each informer, and whether the graph has its objects.
-    fn caches(&self) -> Option<Vec<(Arc<dyn Cache>, bool)>> {
+    /// The state of each informer; `None` before the first discovery.
+    fn watched(&self) -> Option<Vec<Watched>> {
         let running = self.running.lock();
-        Some(running.as_ref()?.values().map(|monitor| (monitor.informer.cache(), monitor.has_synced())).collect())
+        let state = |monitor: &Monitor| Watched {
+            cache: monitor.informer.cache(),
+            since: monitor.found.elapsed(),
+            has_synced: monitor.has_synced(),
+        };
+        Some(running.monitors.as_ref()?.values().map(state).collect())
     }
 
-    fn unsynced(&self) -> Vec<String> {
-        let caches = self.caches().unwrap_or_default();
-        caches.iter().filter(|(_, has_synced)| !has_synced).map(|(cache, _)| cache.resource().to_string()).collect()
+    fn unsynced(&self) -> Vec<Resource> {
+        let watched = self.watched().unwrap_or_default();
+        watched.iter().filter(|it| !it.has_synced).map(|it| it.cache.resource().clone()).collect()
     }
 
     fn end(&self) {
-        let ended = self.running.lock().take();
+        let ended = std::mem::take(&mut *self.running.lock());
+        for resource in &ended.shown {
+            self.unsynced.remove(labels_of(resource));
+        }
         // Without the lock: informers may stop.
         drop(ended);
         self.graph.with(|graph| *graph = Graph::default());
@@ -171,28 +223,58 @@ impl Monitors {
     /// Before that, an owner that an informer has not listed yet would cost a live read.
     pub(super) async fn listed(&self) {
         let is_listed =
-            || self.caches().is_some_and(|caches| caches.iter().all(|(cache, synced)| *synced || has_failed(&**cache)));
+            || self.watched().is_some_and(|watched| watched.iter().all(|it| it.has_synced || has_failed(&*it.cache)));
         let listed = async {
             while !is_listed() {
                 tokio::time::sleep(TICK).await;
             }
         };
         if tokio::time::timeout(SYNC_PATIENCE, listed).await.is_err() {
-            tracing::info!(
-                resources = self.unsynced().join(", "),
-                "Not all resources are listed; going on without them"
-            );
+            tracing::info!(resources = shown(&self.unsynced()), "Not all resources are listed; going on without them");
         }
     }
 
-    /// Returns the reason why an object may have unknown dependents; `None` if all are known.
-    ///
-    /// Dependents of a namespaced object are in its namespace, so that cluster-scoped resources do not count.
-    pub(super) fn unknown_dependents(&self, owner: &Uid, is_namespaced: bool) -> Option<String> {
-        let Some(caches) = self.caches() else { return Some("no resource is listed yet".to_owned()) };
-        let mut relevant = caches.iter().filter(|(cache, _)| cache.resource().namespaced || !is_namespaced);
-        relevant.find_map(|(cache, has_synced)| may_hold_back(&**cache, *has_synced, owner))
+    /// Returns the parts of the cluster whose objects the graph does not have.
+    pub(super) fn gaps(&self) -> Vec<Gap> {
+        let Some(watched) = self.watched() else { return vec![Gap::Undiscovered] };
+        let since = self.running.lock().started.map_or(Duration::ZERO, |started| started.elapsed());
+        let group = |group_version: &str| Gap::Group { group_version: group_version.to_owned(), since };
+        let resources = self.discovery.resources();
+        let served = resources.iter().map(|served| &served.resource).collect::<Vec<_>>();
+        let mut gaps: Vec<Gap> = never_discovered(served.iter().copied(), resources.broken()).map(group).collect();
+        for Watched { cache, since, has_synced } in watched {
+            let resource = cache.resource();
+            if !has_synced {
+                gaps.push(Gap::Resource { resource: resource.clone(), since });
+            }
+            gaps.extend(cache.undecodable_objects().into_iter().map(|object| Gap::Object {
+                resource: resource.clone(),
+                key: object.key.clone(),
+                owners: object.meta.as_ref().map(|meta| meta.owner_references.to_vec()),
+            }));
+        }
+        gaps
     }
+}
+
+/// Returns the versions of groups whose discovery fails and of which no resource is known, as `group/version`.
+pub(super) fn never_discovered<'a>(
+    known: impl Iterator<Item = &'a Resource> + Clone,
+    broken: &'a BTreeMap<String, String>,
+) -> impl Iterator<Item = &'a str> {
+    let is_known = move |group_version: &str| {
+        let (group, version) = group_version.split_once('/').unwrap_or(("", group_version));
+        known.clone().any(|resource| resource.group == group && resource.version == version)
+    };
+    broken.keys().map(String::as_str).filter(move |group_version| !is_known(group_version))
+}
+
+fn labels_of(resource: &Resource) -> [String; 2] {
+    [resource.group.to_string(), resource.plural.to_string()]
+}
+
+fn shown<'a>(resources: impl IntoIterator<Item = &'a Resource>) -> String {
+    resources.into_iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// Ends the monitors when it is dropped.
@@ -211,15 +293,4 @@ fn has_failed(cache: &dyn Cache) -> bool {
             Phase::BackingOff | Phase::NotServed | Phase::Stopped => true,
             Phase::NotStarted | Phase::Listing | Phase::Watching => false,
         }
-}
-
-/// Returns the reason why a cache may lack a dependent of an object.
-fn may_hold_back(cache: &dyn Cache, has_synced: bool, owner: &Uid) -> Option<String> {
-    if !has_synced {
-        return Some(format!("{} cannot be listed", cache.resource()));
-    }
-    let names = |meta: &Meta| meta.owner_references.iter().any(|reference| reference.uid == *owner);
-    let undecodable = cache.undecodable_objects();
-    let dependent = undecodable.iter().find(|object| object.meta.as_ref().is_none_or(names))?;
-    Some(format!("{} {:?} cannot be decoded", cache.resource(), dependent.key))
 }

@@ -7,11 +7,12 @@ use futures::stream;
 use kcm_framework::{Reconcile, ReconcileError, Session, async_trait};
 
 use super::apply::{ChangeError, Writer};
-use super::collect::{Collector, UNKNOWN_DEPENDENTS_DELAY};
+use super::collect::Collector;
 use super::explain;
 use super::graph::{Identity, ORPHAN_FINALIZER};
 use super::observe::{Live, LiveReader};
 use super::shared_graph::NodeKey;
+use super::unknown::Decision;
 
 /// Number of dependents of an object that are orphaned at the same time.
 const CONCURRENT_REQUESTS: usize = 32;
@@ -28,9 +29,11 @@ impl Reconcile<NodeKey> for Orphaner {
 
     async fn reconcile(&self, key: &NodeKey, session: &Session) -> Result<(), ReconcileError> {
         let Self(collector) = self;
-        let Some(owner) = collector.graph.with(|graph| graph.orphaning(&key.0)) else { return Ok(()) };
-        if collector.has_unknown_dependents(&owner, session) {
-            session.requeue_after(UNKNOWN_DEPENDENTS_DELAY);
+        let Some(owner) = collector.graph.with(|graph| graph.orphaning(&key.0)) else {
+            collector.waits.end(&key.0);
+            return Ok(());
+        };
+        if collector.waits_for_unknown_dependents(&owner, Decision::Orphan, session) {
             return Ok(());
         }
         let (reader, writer) = collector.requests(session);

@@ -4,13 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use kcm_framework::api::{ObjectKey, Resource, Uid};
+use kcm_framework::events::Event;
 use kcm_framework::informers::{Change, MetadataChange, Origin};
 use kcm_framework::workqueue::{Priority, Queue};
 use kcm_framework::{QueueKey, Recorder};
 use parking_lot::Mutex;
 
-use super::events::record_invalid_namespace;
-use super::graph::{Effect, Graph};
+use super::events::{self, InvalidNamespace};
+use super::graph::{Effect, Graph, Identity};
 
 /// The key of an object in the queues: its uid.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -59,10 +60,15 @@ impl SharedGraph {
                 Effect::Orphan(uid) => self.orphan.add(NodeKey(uid), priority),
                 Effect::InvalidNamespace { dependent, owner } => {
                     tracing::debug!(%dependent, %owner, "Object names an owner in another namespace");
-                    record_invalid_namespace(&self.recorder, &dependent, owner);
+                    self.record(&dependent, &InvalidNamespace { owner });
                 }
             }
         }
+    }
+
+    /// Records an event about an object of the graph.
+    pub(super) fn record(&self, object: &Identity, event: &impl Event) {
+        events::record(&self.recorder, object, event);
     }
 
     /// Applies a change of an object of an informer.

@@ -6,7 +6,7 @@ use futures::StreamExt as _;
 use futures::stream;
 use jiff::Timestamp;
 use kcm_framework::api::{Condition, KnownView as _, ObjectKey, Resource};
-use kcm_framework::client::{ApiError, Payload, ResponseExt as _, Subresource, Written};
+use kcm_framework::client::{ApiError, Cause, Payload, ResponseExt as _, Subresource, Written};
 use kcm_framework::discovery::ServedResource;
 use kcm_framework::informers::ListOptions;
 use kcm_framework::{Delete, ReconcileError, Session};
@@ -116,6 +116,12 @@ impl ContentDeleter<'_> {
     }
 
     async fn delete_item(&self, resource: &Resource, item: &Item) -> Result<(), ApiError> {
+        if item.metadata.name.is_empty() {
+            let request = format!("delete {resource} in namespace {:?}", self.namespace);
+            let cause =
+                <serde_json::Error as serde::de::Error>::custom("an object of the list has no name that can be read");
+            return Err(ApiError::new(request, Cause::Decode(cause)));
+        }
         let key = ObjectKey::namespaced(self.namespace, &*item.metadata.name);
         let deleted = self.session.of(resource).delete(&key, &item.metadata.uid, &IN_BACKGROUND).await;
         // The next list shows an object that was recreated under the same name.

@@ -67,12 +67,17 @@ impl ResourceResult {
 
     fn message(&self, namespace: &str) -> Option<String> {
         let Resource { group, version, plural, .. } = &self.resource;
-        let message = match self.failure.as_ref()? {
+        Some(match self.failure.as_ref()? {
             ContentFailure::Request(error) => format!("{error}: {}", error.message()),
             ContentFailure::Unexpected => format!(
                 "unexpected items still remain in namespace: {namespace} for gvr: {group}/{version}, Resource={plural}"
             ),
-        };
+        })
+    }
+
+    /// The message in the error of a round, which says of Pods that the rest waits for them.
+    fn error(&self, namespace: &str) -> Option<String> {
+        let message = self.message(namespace)?;
         Some(if self.resource == super::observe::PODS {
             format!("failed to delete pods for namespace: {namespace}, err: {message}")
         } else {
@@ -122,9 +127,13 @@ pub(super) struct RoundFailure(pub(super) Vec<String>);
 const LONGEST_WAIT: Duration = Duration::from_hours(1);
 
 impl Round {
-    /// The messages of failed resources, sorted.
+    /// The messages of failed resources for the conditions, sorted.
     pub(super) fn content_failures(&self, namespace: &str) -> Vec<String> {
-        let mut messages: Vec<String> = self.results.iter().filter_map(|result| result.message(namespace)).collect();
+        self.failures(|result| result.message(namespace))
+    }
+
+    fn failures(&self, message: impl Fn(&ResourceResult) -> Option<String>) -> Vec<String> {
+        let mut messages: Vec<String> = self.results.iter().filter_map(message).collect();
         messages.sort();
         messages
     }
@@ -134,8 +143,8 @@ impl Round {
     /// The wait is half the longest estimate and a second: 8 s for the 15 s of finalizers, 16 s for pods with a grace
     /// period of 30 s.
     pub(super) fn next_step(&self, namespace: &str) -> NextStep {
-        let failures: Vec<String> =
-            self.discovery_failure.iter().cloned().chain(self.content_failures(namespace)).collect();
+        let content = self.failures(|result| result.error(namespace));
+        let failures: Vec<String> = self.discovery_failure.iter().cloned().chain(content).collect();
         if !failures.is_empty() {
             return NextStep::Retry(RoundFailure(failures));
         }

@@ -28,13 +28,14 @@
 //! finalizers that remain.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/namespace` of Kubernetes 1.36.3. Types, reasons and messages of conditions are as upstream.
+//! Upstream is `pkg/controller/namespace` of Kubernetes 1.37.2. Types, reasons and messages of conditions are as upstream.
 //! `docs/differences.md` has the differences that all controllers share.
 //!
 //! | here | upstream | reason |
 //! | --- | --- | --- |
 //! | A resource is listed first, and deleted only if it has objects. | It is deleted without a list. | Most resources of a Namespace have no objects: half the requests. |
-//! | A terminating object without a finalizer of the garbage collector is not deleted again. | It is deleted in every round. | Another deletion would not change it. |
+//! | A terminating object with a grace period, or with finalizers of which none is for the garbage collector, is not deleted again. | It is deleted in every round. | Another deletion would not change it. |
+//! | An object whose other metadata is invalid is deleted by name and uid. | The list of its kind fails. | One object does not keep all others of its kind. |
 //! | Four resources of a Namespace are deleted at the same time. | They are deleted one after the other, in random order. | It takes less time. |
 //! | Lists are read in pages of 500 objects. | They are read as a whole. | They take less memory. |
 //! | `NamespaceContentRemaining` and `NamespaceFinalizersRemaining` count Pods while only Pods are being deleted. | They say that nothing remains. | They name the objects that remain (kubernetes#70916). |

@@ -2,7 +2,7 @@
 //!
 //! Only the key comes from a cache. A Namespace is empty only if the API server says so at the end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kcm_framework::Session;
 use kcm_framework::api::{Condition, Documented, InternedStr, Resource, Uid, view};
@@ -39,16 +39,21 @@ view! {
 /// A Namespace with its document, which is updated as a whole.
 pub(super) type LiveNamespace = Documented<NamespaceView>;
 
-/// The resources whose objects are deleted with their Namespace, Pods first and the others by name.
+/// The resources whose objects are deleted with their Namespace, Pods first and the others by name. `served` has all
+/// versions of a resource, the preferred one first.
 ///
-/// Resources of a version whose discovery fails are left out, because the server behind it does not respond.
+/// Versions whose discovery fails are left out, because the server behind them does not respond. If another version of the
+/// group serves the resource, it is deleted in that version.
 pub(super) fn deletable<'a>(
-    preferred: impl Iterator<Item = &'a ServedResource>,
+    served: impl Iterator<Item = &'a ServedResource>,
     broken: &BTreeMap<String, String>,
 ) -> Vec<ServedResource> {
     let is_known = |resource: &Resource| !broken.contains_key(&format!("{}/{}", resource.group, resource.version));
-    let deletable = preferred
-        .filter(|served| served.resource.namespaced && served.supports(&["delete"]) && is_known(&served.resource));
+    let mut seen = BTreeSet::new();
+    let known = served
+        .filter(|served| is_known(&served.resource))
+        .filter(|served| seen.insert((&served.resource.group, &served.resource.plural)));
+    let deletable = known.filter(|served| served.resource.namespaced && served.supports(&["delete"]));
     let mut deletable: Vec<ServedResource> = deletable.cloned().collect();
     deletable.sort_by(|a, b| (a.resource != PODS, &a.resource).cmp(&(b.resource != PODS, &b.resource)));
     deletable
@@ -78,29 +83,54 @@ pub(super) struct Item {
     pub(super) metadata: ItemMeta,
 }
 
+/// The fields of an object by which it is deleted.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct NamedItem {
+    metadata: NamedMeta,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct NamedMeta {
+    name: String,
+    uid: Uid,
+}
+
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct ItemMeta {
     pub(super) name: String,
     pub(super) uid: Uid,
     pub(super) deletion_timestamp: Option<String>,
+    pub(super) deletion_grace_period_seconds: Option<i64>,
     pub(super) finalizers: Option<Vec<InternedStr>>,
 }
 
 impl Item {
-    /// Reads an object; one that cannot be read counts as an object without a name and finalizers.
-    fn read(json: &RawValue) -> Self {
-        serde_json::from_str(json.get()).unwrap_or_default()
+    /// Reads an object. If other metadata is invalid, name and uid count; the name is empty if it is invalid too.
+    pub(super) fn read(json: &RawValue) -> Self {
+        serde_json::from_str(json.get()).unwrap_or_else(|_| {
+            let NamedItem { metadata: NamedMeta { name, uid } } = serde_json::from_str(json.get()).unwrap_or_default();
+            Self { metadata: ItemMeta { name, uid, ..ItemMeta::default() } }
+        })
     }
 
     fn finalizers(&self) -> &[InternedStr] {
         self.metadata.finalizers.as_deref().unwrap_or_default()
     }
 
-    /// Whether a deletion in the background changes the object.
+    /// Returns `true` if a deletion in the background changes the object.
+    ///
+    /// # Upstream
+    /// `rest.BeforeDelete`: an API server deletes in two steps, and the next deletion finishes one that stopped after the
+    /// first step. A grace period that has not passed is not shortened.
     fn is_to_be_deleted(&self) -> bool {
+        let finalizers = self.finalizers();
+        let is_half_deleted = || finalizers.is_empty() && self.metadata.deletion_grace_period_seconds.unwrap_or(0) == 0;
         self.metadata.deletion_timestamp.is_none()
-            || self.finalizers().iter().any(|finalizer| COLLECTOR_FINALIZERS.contains(&&**finalizer))
+            || is_half_deleted()
+            || finalizers.iter().any(|finalizer| COLLECTOR_FINALIZERS.contains(&&**finalizer))
     }
 }
 

@@ -60,7 +60,7 @@ impl Reconciler {
         match self.discovery.fresh().await {
             Ok(resources) => Round {
                 discovery_failure: discovery_failure(resources.broken()),
-                results: deleter.delete_all(&observe::deletable(resources.preferred(), resources.broken())).await,
+                results: deleter.delete_all(&observe::deletable(resources.iter(), resources.broken())).await,
             },
             Err(error) => {
                 Round { discovery_failure: Some(format!("{error}: {}", error.message())), results: Vec::new() }

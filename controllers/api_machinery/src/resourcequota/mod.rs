@@ -28,7 +28,7 @@
 //! It rejects nothing: the API server compares requests with the usage, and adds the objects that it admits.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/resourcequota` and `pkg/quota/v1` of Kubernetes 1.36.3. `docs/differences.md` has the
+//! Upstream is `pkg/controller/resourcequota` and `pkg/quota/v1` of Kubernetes 1.37.2. `docs/differences.md` has the
 //! differences that all controllers share.
 //!
 //! | here | upstream | reason |

@@ -1,8 +1,8 @@
 //! The settings.
 
 use kcm_framework::config::gates::{
-    DRA_EXTENDED_RESOURCE, IN_PLACE_POD_VERTICAL_SCALING, POD_LEVEL_RESOURCES, RECOVER_VOLUME_EXPANSION_FAILURE,
-    VOLUME_ATTRIBUTES_CLASS,
+    DRA_EXTENDED_RESOURCE, IN_PLACE_POD_VERTICAL_SCALING, POD_LEVEL_RESOURCES,
+    POD_LEVEL_RESOURCES_FIX_KUBELET_QOS_CLASS, RECOVER_VOLUME_EXPANSION_FAILURE, VOLUME_ATTRIBUTES_CLASS,
 };
 use kcm_framework::config::{Gate, GoDuration, Section, Setting, Workers};
 
@@ -26,6 +26,9 @@ pub(super) struct Gates {
     pub(super) in_place_resize: bool,
     /// `PodLevelResources`: `spec.resources` of Pods counts.
     pub(super) pod_level_resources: bool,
+    /// `PodLevelResourcesFixKubeletQOSClass`: `spec.resources` of a Pod decides on its quality of service only if it names
+    /// CPU, memory or huge pages.
+    pub(super) pod_level_qos_fix: bool,
     /// `RecoverVolumeExpansionFailure`: the allocated size of a claim counts.
     pub(super) recover_volume_expansion: bool,
     /// `VolumeAttributesClass`: claims are selected by their class.
@@ -38,6 +41,7 @@ impl Gates {
             dra_extended_resource: gate(&DRA_EXTENDED_RESOURCE),
             in_place_resize: gate(&IN_PLACE_POD_VERTICAL_SCALING),
             pod_level_resources: gate(&POD_LEVEL_RESOURCES),
+            pod_level_qos_fix: gate(&POD_LEVEL_RESOURCES_FIX_KUBELET_QOS_CLASS),
             recover_volume_expansion: gate(&RECOVER_VOLUME_EXPANSION_FAILURE),
             volume_attributes_class: gate(&VOLUME_ATTRIBUTES_CLASS),
         }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use kcm_framework::api::views::{HorizontalPodAutoscaler, HorizontalPodAutoscalerView};
-use kcm_framework::api::{KnownView as _, ObjectKey, Resource};
-use kcm_framework::client::{ApiClient, ApiError, ResponseExt as _};
+use kcm_framework::api::{KnownView as _, ObjectKey, Resource, ResourceVersion};
+use kcm_framework::client::{ApiClient, ApiError, Cause, ResponseExt as _};
 use kcm_framework::{ReconcileError, Session};
 
 use super::events::AutoscalerEvent;
@@ -42,24 +42,60 @@ pub(super) async fn write_scale(
     }
 }
 
-/// Writes the status to the version of the autoscaler that was read, if it has changed. An autoscaler that does not exist
-/// is no error.
-///
-/// Returns the message of a write that the API server rejects, which is recorded as an event.
+/// The status of an autoscaler in the API server.
+#[derive(Debug, Clone)]
+pub(super) struct StoredStatus {
+    pub(super) status: Status,
+    /// The version of the autoscaler with this status.
+    pub(super) version: ResourceVersion,
+}
+
+/// The result of writing a status.
+#[derive(Debug)]
+pub(super) enum StatusWrite {
+    /// The API server has the status.
+    Stored(StoredStatus),
+    /// The autoscaler does not exist.
+    Deleted,
+    /// The API server has rejected the status, with this message. An event was recorded.
+    Rejected(String),
+}
+
+impl StatusWrite {
+    /// The error of the sync, if there is one. An autoscaler that does not exist is no error.
+    pub(super) fn error(self) -> Option<String> {
+        match self {
+            Self::Stored(_) | Self::Deleted => None,
+            Self::Rejected(message) => Some(message),
+        }
+    }
+}
+
+/// Writes the status of an autoscaler if it has changed, to the version that has the old status.
 pub(super) async fn write_status(
     session: &Session,
     autoscaler: &HorizontalPodAutoscaler,
-    old: &Status,
+    old: &StoredStatus,
     new: &Status,
-) -> Result<Option<String>, ReconcileError> {
-    if new.is_same_as(old) {
-        return Ok(None);
+) -> Result<StatusWrite, ReconcileError> {
+    if new.is_same_as(&old.status) {
+        return Ok(StatusWrite::Stored(old.clone()));
     }
     let name = autoscaler.metadata.key.name();
-    let message = match new.written_to(autoscaler) {
+    let document = new.written_to(autoscaler).and_then(|mut document| {
+        if old.version != autoscaler.metadata.resource_version {
+            document.set(&["metadata", "resourceVersion"], &old.version)?;
+        }
+        Ok(document)
+    });
+    let message = match document {
         Err(error) => error.to_string(),
         Ok(document) => match session.update_status(autoscaler, &document).await.ignore_not_found() {
-            Ok(_) => return Ok(None),
+            Ok(Some(written)) => {
+                let status = new.clone();
+                return Ok(StatusWrite::Stored(StoredStatus { status, version: written.resource_version }));
+            }
+            Ok(None) => return Ok(StatusWrite::Deleted),
             Err(error) if is_undecided(&error) => return Err(error.into()),
             Err(error) => {
                 let Resource { ref group, ref plural, .. } = HorizontalPodAutoscalerView::RESOURCE;
@@ -68,11 +104,16 @@ pub(super) async fn write_status(
         },
     };
     session.record(autoscaler, &AutoscalerEvent::FailedUpdateStatus(message.clone()));
-    Ok(Some(format!("failed to update status for {name}: {message}")))
+    Ok(StatusWrite::Rejected(format!("failed to update status for {name}: {message}")))
 }
 
 /// Returns true if a request failed without a response of the API server. The sync is repeated as any other, which waits
 /// for the end of an outage.
 pub(super) fn is_undecided(error: &ApiError) -> bool {
     error.status().is_none()
+}
+
+/// Returns true if a write that failed without a response may have taken effect, because it was sent.
+pub(super) const fn may_be_applied(error: &ApiError) -> bool {
+    !matches!(error.cause(), Cause::NotSent(_) | Cause::Fenced(_) | Cause::Undeclared { .. } | Cause::Encode(_))
 }

@@ -204,13 +204,13 @@ enum Problem {
 /// A failure with upstream's messages.
 fn failure_of(metric: &Metric, namespace: &str, problem: &Problem) -> Failure {
     let is_average = metric.target.average_value.is_some();
-    let prefixed = |prefix: String, suffix: &str| match problem {
-        Problem::OfApi(message) => format!("{prefix}: {message}{suffix}"),
+    let prefixed = |prefix: String| match problem {
+        Problem::OfApi(message) => format!("{prefix}: {message}"),
         Problem::Own(message) => message.clone(),
     };
     let has_target = is_average || metric.target.average_utilization.is_some();
     let of_resource = |name: &str| {
-        let message = prefixed(format!("unable to get metrics for resource {name}"), "");
+        let message = prefixed(format!("unable to get metrics for resource {name}"));
         if !has_target {
             return message;
         }
@@ -228,13 +228,13 @@ fn failure_of(metric: &Metric, namespace: &str, problem: &Problem) -> Failure {
             ("FailedGetContainerResourceMetric", message, error)
         }
         Source::Pods { metric } => {
-            let message = prefixed(format!("unable to get metric {}", metric.name), "");
+            let message = prefixed(format!("unable to get metric {}", metric.name));
             let error = format!("failed to get pods metric value: {message}");
             ("FailedGetPodsMetric", message, error)
         }
         Source::Object { described, metric: identifier } => {
-            let on = format!(" on {} {namespace}/{}", described.kind, described.name);
-            let message = prefixed(format!("unable to get metric {}", identifier.name), &on);
+            let on = format!("{} {namespace}/{}", described.kind, described.name);
+            let message = prefixed(format!("unable to get metric {} on {on}", identifier.name));
             // A selector is read before, whatever the target.
             let is_read = matches!(problem, Problem::OfApi(_));
             let is_average = metric.is_per_pod() && metric.target.type_ == "AverageValue" && is_average;
@@ -249,7 +249,7 @@ fn failure_of(metric: &Metric, namespace: &str, problem: &Problem) -> Failure {
         Source::External { metric: identifier } => {
             let name = &identifier.name;
             let got = format!("unable to get external metric {namespace}/{name}/{}", identifier.selector_in_go());
-            let message = prefixed(got, "");
+            let message = prefixed(got);
             let around = match (is_average, metric.target.value) {
                 (true, _) => format!("failed to get {name} external metric: "),
                 (false, Some(_)) => format!("failed to get external metric {name}: "),
@@ -259,7 +259,7 @@ fn failure_of(metric: &Metric, namespace: &str, problem: &Problem) -> Failure {
             ("FailedGetExternalMetric", message, error)
         }
         Source::Unknown { .. } => {
-            let message = prefixed(String::new(), "");
+            let message = prefixed(String::new());
             ("InvalidMetricSourceType", message.clone(), message)
         }
     };

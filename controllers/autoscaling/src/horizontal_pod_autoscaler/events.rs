@@ -4,6 +4,8 @@ use kcm_framework::events::{Event, EventText};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum AutoscalerEvent {
+    /// The autoscaler cannot be decoded.
+    FailedDecode(String),
     /// The scale of the target cannot be read.
     FailedGetScale(String),
     /// The scale of the target has no selector.
@@ -27,6 +29,10 @@ pub(super) enum AutoscalerEvent {
 impl Event for AutoscalerEvent {
     fn text(&self) -> EventText<'_> {
         match self {
+            Self::FailedDecode(error) => {
+                let message = format!("the autoscaler cannot be decoded, so that it is not synced: {error}");
+                EventText::warning("FailedDecode", message)
+            }
             Self::FailedGetScale(message) => EventText::warning("FailedGetScale", message),
             Self::SelectorRequired => EventText::warning("SelectorRequired", "selector is required"),
             Self::InvalidSelector(message) => EventText::warning("InvalidSelector", message),

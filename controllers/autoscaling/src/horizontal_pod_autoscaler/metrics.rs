@@ -69,6 +69,13 @@ pub(super) struct Metrics {
 
 impl Metrics {
     pub(super) fn register(metrics: &kcm_framework::Metrics) -> Result<Self, MetricError> {
+        let skips = metrics.counters(
+            Stability::Alpha,
+            "horizontal_pod_autoscaler_controller_stale_sync_skips_total",
+            ["group", "resource"],
+            "Syncs that were skipped because a cache was stale; always 0, as keys wait for their own writes",
+        )?;
+        drop(skips.of(["autoscaling", "horizontalpodautoscalers"]));
         let buckets = || exponential_buckets(0.001, 2.0, 15);
         Ok(Self {
             syncs: metrics.counters(

@@ -4,16 +4,21 @@
 //! `custom.metrics.k8s.io` and `external.metrics.k8s.io`. Writes scales and the status of `HorizontalPodAutoscalers`.
 //!
 //! ```text
-//! change ──period──▶ key ──▶ scale (GET), then metrics ──┐ APIs, each with a limit
+//! change ───────────▶ key ──▶ scale (GET), then metrics ──┐ APIs, each with a limit
 //!                     ▲                                  │
 //!                     └─────── all responses ◀───────────┘
 //!                     │
 //!                     └─▶ evaluate ─▶ normalize ─▶ plan ─▶ scale (PUT) ─▶ status (PUT) ─▶ key after a period
 //!                         (pure)      (pure)       (pure)
+//!
+//! scaling to zero: status (PUT) ─▶ scale (PUT) ─▶ status (PUT)
 //! ```
 //!
 //! # Guarantees
-//! - Each autoscaler is synced once in each sync period, whatever changes and whichever write fails.
+//! - A new autoscaler, and one whose spec has changed, is synced at once. Each is synced again a period after its last sync,
+//!   whatever changes and whichever write fails.
+//! - A target that was scaled to zero by its metrics is scaled up by them, whichever write fails and whenever the process
+//!   ends. A target that a user has scaled to zero stays there.
 //! - A target never gets more replicas than `maxReplicas` or fewer than `minReplicas`, whatever a metrics API serves.
 //! - Of several metrics the highest proposal counts. While one of them fails, nothing is scaled down.
 //! - Pods without a sample use their whole request when scaling down (or the target, if it is higher), the target of a
@@ -30,7 +35,7 @@
 //! - The status is written only if it has changed. Fields of the autoscaler that this version does not know survive.
 //!
 //! # Differences from upstream
-//! Upstream is `pkg/controller/podautoscaler` of Kubernetes 1.36.3, which has no integration tests of this controller.
+//! Upstream is `pkg/controller/podautoscaler` of Kubernetes 1.37.2.
 //! `docs/differences.md` has the differences that all controllers share.
 //!
 //! | here | upstream | reason |
@@ -38,7 +43,13 @@
 //! | Scales and metrics are read beside the queue. | A worker reads them. | One API that did not respond delayed all autoscalers (kubernetes#96242, kubernetes#109496). |
 //! | Responses that are older than a period when all metrics are read are read again. | They are never read again. | An API that hangs, or its limit, may delay a sync for long. |
 //! | Metrics of one resource and selector are requested once in a sync. | They are requested once for each metric. | It takes fewer requests. |
-//! | Replicas, utilization and sums that exceed their type are cut to its maximum. | They wrap around, so that a high load scales down. | A metrics API is not trusted. |
+//! | Replicas, utilization and sums that exceed their type are cut to its maximum, and so is the average value of a target without replicas. | They wrap around, so that a high load scales down; an average value without replicas is the least number of 64 bits. | A metrics API is not trusted. |
+//! | `ScaledToZero` is written before the target is scaled to zero. It ends with the first sync that finds replicas. | It is written after the target is scaled, and changes when the target is scaled again. | If the second write was lost, the target stayed at zero. |
+//! | A scale that was sent, and whose outcome is unknown, counts for the policies of a behavior. | It does not count. | Too little change is safe. |
+//! | If several autoscalers select the same Pods, the message names the first two by name. | It names two in random order. | The message does not change while the cluster does not. |
+//! | If the API server sets no generation (before 1.37), a change of the spec is found by comparing specs. | The change is synced after a period. | The response to a change does not depend on the API server. |
+//! | An autoscaler that cannot be decoded gets the event `FailedDecode`. | It cannot be listed, and no autoscaler is synced. | The event names the object to repair. |
+//! | `horizontal_pod_autoscaler_controller_stale_sync_skips_total` stays 0. | It counts syncs that are skipped because the cache is stale. | A key waits for its own writes. |
 //! | A value of a Pod that is no quantity counts as missing. | The response is an error. | One wrong value does not delay an autoscaler. |
 //! | Values of an external metric with a negative sum scale to the minimum. | If an `AverageValue` target has a negative partial sum, the sum counts as the maximum of 64 bits, and scales up. | A metrics API is not trusted, and scaling down stays within the bounds. |
 //! | A response of a metrics API has a limit of 16 MiB, its messages of 1024 characters. | There is no limit. | A response must not take the memory of all controllers. |
@@ -50,7 +61,6 @@
 //! | The version of the custom metrics API is read through the client of custom metrics. | It is read through the client of the status. | A slow API must not delay statuses. |
 //! | The metric of desired replicas ends with its autoscaler. | It stays. | It takes less memory. |
 //! | The history of an autoscaler ends when it is deleted. | It ends at the next sync. | A recreated autoscaler starts without a history. |
-//! | With the gate `HPASyncOnSpecChange`, a new autoscaler, or one whose spec has changed, is synced at once. | It is synced after a period. | It is the behavior of Kubernetes 1.37; the gate is off by default. |
 
 mod apply;
 mod backends;
@@ -97,8 +107,8 @@ use reconcile::Reconciler;
 use scale::Scales;
 use selected_pods::SelectedPods;
 use settings::{
-    CPU_INITIALIZATION_PERIOD, DOWNSCALE_STABILIZATION, INITIAL_READINESS_DELAY, SYNC_ON_SPEC_CHANGE, SYNC_PERIOD,
-    SYNCS, Settings, TOLERANCE,
+    CPU_INITIALIZATION_PERIOD, DOWNSCALE_STABILIZATION, INITIAL_READINESS_DELAY, SYNC_PERIOD, SYNCS, Settings,
+    TOLERANCE,
 };
 
 const NAME: &str = "horizontal-pod-autoscaler-controller";
@@ -108,7 +118,6 @@ pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new(NAME, ini
     .aliases(&["horizontalpodautoscaling"])
     .service_account("horizontal-pod-autoscaler")
     .event_component("horizontal-pod-autoscaler")
-    .feature_gates(&[SYNC_ON_SPEC_CHANGE])
     .needs(&[Need::part::<AutoscaledPod>()])
     .settings(
         const {
@@ -125,14 +134,14 @@ pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new(NAME, ini
 
 fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let settings = Settings::read(context)?;
-    let (period, on_spec_change) = (settings.sync_period.unsigned(), context.gate(&SYNC_ON_SPEC_CHANGE));
+    let (period, by_generation) = (settings.sync_period.unsigned(), settings.gates.generation);
     let metrics = Metrics::register(context.metrics())?;
 
     let mut control_loop = context.control_loop("horizontalpodautoscaler").workers(&SYNCS).writes_anything();
     let (counted, cached) = (metrics.clone(), control_loop.reads::<HorizontalPodAutoscaler>());
     let keys = move |change: &Change<HorizontalPodAutoscaler>| {
         counted.count(cached.len());
-        [keys_for_autoscaler(change, period, on_spec_change)]
+        [keys_for_autoscaler(change, period, by_generation)]
     };
     let autoscalers = control_loop.primary_with(Source::known(), keys);
     let pods = control_loop.reads::<Pod>();

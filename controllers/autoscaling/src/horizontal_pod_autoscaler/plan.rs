@@ -23,6 +23,34 @@ pub(super) struct Zero {
     pub(super) scaled: bool,
 }
 
+impl Zero {
+    /// Returns `true` if the autoscaler scales its target to zero and metrics can bring the target back.
+    ///
+    /// The condition `ScaledToZero` is written before such a scale. Otherwise a target whose status was not written would
+    /// look like a target that a user has scaled to zero, which stays there.
+    pub(super) const fn is_to_zero(self, bounds: Bounds, to: i32) -> bool {
+        self.gate && self.measurable && bounds.current > 0 && bounds.min == 0 && to == 0
+    }
+
+    /// Ends the condition `ScaledToZero` of a target that has replicas. If a user scales the target to zero later, it must
+    /// stay there.
+    pub(super) fn settle(self, conditions: &mut Conditions, bounds: Bounds, now: Timestamp) {
+        if self.gate && bounds.current > 0 && conditions.is_true(SCALED_TO_ZERO) {
+            set_scaled_to_zero(conditions, false, now);
+        }
+    }
+}
+
+/// Sets the condition `ScaledToZero`.
+pub(super) fn set_scaled_to_zero(conditions: &mut Conditions, holds: bool, now: Timestamp) {
+    let (reason, message) = if holds {
+        ("ScaledToZero", "the HPA controller scaled the workload to zero")
+    } else {
+        ("NotScaledToZero", "the HPA controller did not scale the workload to zero")
+    };
+    conditions.set(SCALED_TO_ZERO, holds, reason, message, now);
+}
+
 /// The way to decide, by the number of replicas, before any metric is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Approach {
@@ -163,13 +191,9 @@ pub(super) fn plan_by_metrics(
 pub(super) fn after_rescale(conditions: &mut Conditions, bounds: Bounds, to: i32, zero: Zero, now: Timestamp) {
     let message = format!("the HPA controller was able to update the target scale to {to}");
     conditions.set(ABLE_TO_SCALE, true, "SucceededRescale", message, now);
-    if !zero.gate {
-        conditions.remove(SCALED_TO_ZERO);
-    } else if bounds.current > 0 && to == 0 && bounds.min == 0 && zero.measurable {
-        let message = "the HPA controller scaled the workload to zero";
-        conditions.set(SCALED_TO_ZERO, true, "ScaledToZero", message, now);
+    if zero.gate {
+        set_scaled_to_zero(conditions, zero.is_to_zero(bounds, to), now);
     } else {
-        let message = "the HPA controller did not scale the workload to zero";
-        conditions.set(SCALED_TO_ZERO, false, "NotScaledToZero", message, now);
+        conditions.remove(SCALED_TO_ZERO);
     }
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use super::apply::{is_undecided, write_scale, write_status};
+use super::apply::{StatusWrite, StoredStatus, is_undecided, may_be_applied, write_scale, write_status};
 use super::calculator::ObservedPod;
 use super::conditions::{ABLE_TO_SCALE, Conditions, SCALED_TO_ZERO, SCALING_ACTIVE};
 use super::evaluate::{Measurement, Responses, Scaled, evaluate};
@@ -22,7 +22,9 @@ use super::gather::{Gathering, Job, Subject, Taken, Work};
 use super::history::History;
 use super::metrics::{Action, ErrorLabel, Metrics};
 use super::normalize::Bounds;
-use super::plan::{Approach, Decision, Plan, Planned, Zero, after_rescale, plan_by_metrics, plan_without_metrics};
+use super::plan::{
+    Approach, Decision, Plan, Planned, Zero, after_rescale, plan_by_metrics, plan_without_metrics, set_scaled_to_zero,
+};
 use super::requests::{NoRequest, Request, request_of};
 use super::scale::{FoundScale, ScaleError, Scales, described, resources_of_target};
 use super::selected_pods::SelectedPods;
@@ -70,6 +72,11 @@ impl<'a> Read<'a> {
         let conditions = status.conditions.clone();
         Ok(Self { autoscaler, spec, metrics: metrics.unwrap_or_default(), status, conditions })
     }
+
+    /// The status that was read.
+    fn stored(&self) -> StoredStatus {
+        StoredStatus { status: self.status.clone(), version: self.autoscaler.metadata.resource_version.clone() }
+    }
 }
 
 /// The selector and the pods of a target.
@@ -89,7 +96,8 @@ impl ReconcileObject<HorizontalPodAutoscaler> for Reconciler {
         let read = match Read::of(autoscaler) {
             Ok(read) => read,
             Err(error) => {
-                tracing::warn!(%error, "The autoscaler cannot be read; it is not synced");
+                tracing::warn!(%error, "The autoscaler cannot be decoded; it is not synced");
+                session.record(&**autoscaler, &AutoscalerEvent::FailedDecode(error.to_string()));
                 return Ok(());
             }
         };
@@ -214,8 +222,9 @@ impl Reconciler {
         session.explain(|| message.clone());
         let shown = format!("the HPA controller was unable to get the target's current scale: {cause}");
         read.conditions.set(ABLE_TO_SCALE, false, "FailedGetScale", shown, session.now());
-        let status = Status { conditions: read.conditions, ..read.status.clone() };
-        write_status(session, autoscaler, &read.status, &status).await?;
+        let stored = read.stored();
+        let status = Status { conditions: read.conditions, ..read.status };
+        write_status(session, autoscaler, &stored, &status).await?;
         Ok((label, message))
     }
 
@@ -237,8 +246,9 @@ impl Reconciler {
             message
         })?;
         let pods = self.pods.of(key.namespace().unwrap_or_default(), &selector);
-        if let Some(several) = self.selectors.ambiguous(key, &selector, &pods) {
-            let message = format!("pods by selector {text} are controlled by multiple HPAs: {several}");
+        let most = self.settings.gates.autoscalers_named();
+        if let Some(several) = self.selectors.ambiguous(key, &selector, &pods, most) {
+            let message = format!("pods by selector {text} are controlled by more than one HPA (e.g. {several})");
             session.record(autoscaler, &AutoscalerEvent::AmbiguousSelector(message.clone()));
             read.conditions.set(SCALING_ACTIVE, false, "AmbiguousSelector", message.clone(), now);
             return Err(message);
@@ -319,13 +329,26 @@ impl Reconciler {
         }
         let mut error = plan.error.map(|message| (ErrorLabel::Internal, message));
         let mut action = Action::None;
+        let mut stored = read.stored();
         let mut status = Status {
+            observed_generation: self.settings.gates.generation.then_some(autoscaler.metadata.generation),
             current_replicas: bounds.current,
-            desired_replicas: read.status.desired_replicas,
             current_metrics: plan.metrics,
             conditions: plan.conditions,
             ..read.status.clone()
         };
+        if matches!(plan.decision, Decision::Rescale { to, .. } if planned.zero.is_to_zero(bounds, to)) {
+            set_scaled_to_zero(&mut status.conditions, true, planned.now);
+            stored = match write_status(session, autoscaler, &stored, &status).await? {
+                StatusWrite::Stored(stored) => stored,
+                unwritten @ (StatusWrite::Deleted | StatusWrite::Rejected(_)) => {
+                    let error = unwritten.error().map(|message| (ErrorLabel::Internal, message)).or(error);
+                    return Ok(Synced { action, error, started });
+                }
+            };
+        } else {
+            planned.zero.settle(&mut status.conditions, bounds, planned.now);
+        }
         match plan.decision {
             Decision::Unknown => {
                 error = error.map(|(label, message)| {
@@ -345,17 +368,20 @@ impl Reconciler {
                         tracing::info!(from = bounds.current, to, reason, "Scaled the target of an autoscaler");
                         after_rescale(&mut status.conditions, bounds, to, planned.zero, planned.now);
                         session.record(autoscaler, &AutoscalerEvent::SuccessfulRescale { size: to, reason });
-                        let mut histories = self.histories.lock();
-                        let history = histories.entry(key.clone()).or_default();
-                        history.scaled(planned.behavior, bounds.current, to, planned.now);
-                        drop(histories);
+                        self.remember_scale(key, planned, to);
                         action = Action::of(bounds.current, to);
                         status.desired_replicas = to;
                         status.last_scale_time = Some(planned.now);
                         self.metrics.desires(key, to);
                     }
-                    Err(failed) if is_undecided(&failed) => return Err(failed.into()),
+                    Err(failed) if is_undecided(&failed) => {
+                        if may_be_applied(&failed) {
+                            self.remember_scale(key, planned, to);
+                        }
+                        return Err(failed.into());
+                    }
                     Err(failed) => {
+                        planned.zero.settle(&mut status.conditions, bounds, planned.now);
                         let message = message_of(&failed, "put", Some(&described(&found.resource, &target)));
                         let event = AutoscalerEvent::FailedRescale { size: to, reason, error: message.clone() };
                         session.record(autoscaler, &event);
@@ -367,10 +393,17 @@ impl Reconciler {
                 }
             }
         }
-        if let Some(message) = write_status(session, autoscaler, &read.status, &status).await? {
+        if let Some(message) = write_status(session, autoscaler, &stored, &status).await?.error() {
             error = Some((ErrorLabel::Internal, message));
         }
         Ok(Synced { action, error, started })
+    }
+
+    /// Enters a scale in the history, by which the policies of a behavior limit the next one.
+    fn remember_scale(&self, key: &ObjectKey, planned: Planned<'_>, to: i32) {
+        let mut histories = self.histories.lock();
+        let history = histories.entry(key.clone()).or_default();
+        history.scaled(planned.behavior, planned.bounds.current, to, planned.now);
     }
 }
 

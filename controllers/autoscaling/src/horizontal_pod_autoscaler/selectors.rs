@@ -65,9 +65,15 @@ impl OfNamespace {
 }
 
 impl Selectors {
-    /// Sets the selector of an autoscaler, and returns the autoscalers that select any of the pods, as upstream prints
-    /// them: `[{name namespace} …]`; absent where it is this one at most.
-    pub(super) fn ambiguous(&self, autoscaler: &ObjectKey, selector: &Selector, pods: &[Arc<Pod>]) -> Option<String> {
+    /// Sets the selector of an autoscaler, and returns the autoscalers that select any of the pods, `most` of them at most
+    /// and sorted by name, as upstream prints them: `[namespace/name …]`. `None` if only this autoscaler selects them.
+    pub(super) fn ambiguous(
+        &self,
+        autoscaler: &ObjectKey,
+        selector: &Selector,
+        pods: &[Arc<Pod>],
+        most: usize,
+    ) -> Option<String> {
         let namespace = autoscaler.namespace().unwrap_or_default();
         let mut all = self.0.lock();
         let others = all.entry(namespace.into()).or_default();
@@ -83,7 +89,7 @@ impl Selectors {
         let names: BTreeSet<&str> = distinct.into_iter().flat_map(selecting).map(|(name, _)| name).collect();
         let several = names.len() > 1;
         several.then(|| {
-            let names: Vec<String> = names.into_iter().map(|name| format!("{{{name} {namespace}}}")).collect();
+            let names: Vec<String> = names.into_iter().take(most).map(|name| format!("{namespace}/{name}")).collect();
             format!("[{}]", names.join(" "))
         })
     }

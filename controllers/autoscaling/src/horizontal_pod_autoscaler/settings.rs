@@ -1,16 +1,14 @@
 //! The settings.
 
 use jiff::SignedDuration;
-use kcm_framework::config::gates::{HPA_CONFIGURABLE_TOLERANCE, HPA_SCALE_TO_ZERO, POD_LEVEL_RESOURCES};
-use kcm_framework::config::{Gate, GateStage, GoDuration, Section, Setting, Workers};
+use kcm_framework::config::gates::{
+    HPA_CONFIGURABLE_TOLERANCE, HPA_GENERATION, HPA_OPTIMIZED_SELECTOR_STORE, HPA_SCALE_TO_ZERO, POD_LEVEL_RESOURCES,
+};
+use kcm_framework::config::{Gate, GoDuration, Section, Setting, Workers};
 use kcm_framework::{BoxError, ControllerContext};
 
 use super::calculator::{Initialization, Rules, Tolerances};
 use super::spec::Behavior;
-
-/// Syncs an autoscaler as soon as it is created or its spec changes. Kubernetes 1.36 does not have this gate.
-pub(super) const SYNC_ON_SPEC_CHANGE: Gate =
-    Gate { name: "HPASyncOnSpecChange", default: false, stage: GateStage::Alpha, locked: false };
 
 const SECTION: Section = Section::new("Horizontal-pod-autoscaler-controller", "HPAController");
 
@@ -56,9 +54,14 @@ pub(super) const TOLERANCE: Setting<f64> = SECTION
 
 /// The feature gates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "a field for each gate")]
 pub(super) struct Gates {
     /// `HPAConfigurableTolerance`
     pub(super) configurable_tolerance: bool,
+    /// `HPAGeneration`
+    pub(super) generation: bool,
+    /// `HPAOptimizedSelectorStore`
+    pub(super) optimized_selector_store: bool,
     /// `HPAScaleToZero`
     pub(super) scale_to_zero: bool,
     /// `PodLevelResources`
@@ -69,9 +72,16 @@ impl Gates {
     pub(super) fn read(gate: impl Fn(&Gate) -> bool) -> Self {
         Self {
             configurable_tolerance: gate(&HPA_CONFIGURABLE_TOLERANCE),
+            generation: gate(&HPA_GENERATION),
+            optimized_selector_store: gate(&HPA_OPTIMIZED_SELECTOR_STORE),
             scale_to_zero: gate(&HPA_SCALE_TO_ZERO),
             pod_level_resources: gate(&POD_LEVEL_RESOURCES),
         }
+    }
+
+    /// Number of autoscalers that a message names if they select the same pods.
+    pub(super) const fn autoscalers_named(self) -> usize {
+        if self.optimized_selector_store { 2 } else { usize::MAX }
     }
 }
 

@@ -14,6 +14,8 @@ use super::spec::{Metric, Source};
 /// The fields of the status that the controller writes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Status {
+    /// The generation that was synced last, `None` if it is not known.
+    pub(super) observed_generation: Option<i64>,
     pub(super) current_replicas: i32,
     pub(super) desired_replicas: i32,
     pub(super) last_scale_time: Option<Timestamp>,
@@ -24,6 +26,7 @@ pub(super) struct Status {
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct RawStatus {
+    observed_generation: Option<i64>,
     current_replicas: Option<i32>,
     desired_replicas: Option<i32>,
     #[serde(with = "kcm_framework::api::time::optional_seconds")]
@@ -42,6 +45,7 @@ impl Status {
         let raw: Option<RawStatus> = serde_json::from_str(RawValue::get(raw))?;
         let raw = raw.unwrap_or_default();
         Ok(Self {
+            observed_generation: raw.observed_generation,
             current_replicas: raw.current_replicas.unwrap_or(0),
             desired_replicas: raw.desired_replicas.unwrap_or(0),
             last_scale_time: raw.last_scale_time,
@@ -60,6 +64,10 @@ impl Status {
     /// The document of an autoscaler with this status. Fields that are not known here stay.
     pub(super) fn written_to(&self, autoscaler: &HorizontalPodAutoscaler) -> Result<Document, EditError> {
         let mut document = autoscaler.document.clone();
+        match self.observed_generation {
+            Some(generation) => document.set(&["status", "observedGeneration"], &generation)?,
+            None => document.remove(&["status", "observedGeneration"])?,
+        }
         document.set(&["status", "currentReplicas"], &self.current_replicas)?;
         document.set(&["status", "desiredReplicas"], &self.desired_replicas)?;
         if self.last_scale_time.is_some() {

@@ -7,3 +7,4 @@ mod graph;
 mod model;
 mod monitors;
 mod plan;
+mod unknown;

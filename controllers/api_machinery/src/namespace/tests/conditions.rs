@@ -113,6 +113,17 @@ fn everything_is_in_the_way() {
 }
 
 #[test]
+fn pods_that_remain_are_named_without_the_words_of_the_error() {
+    let pods = ResourceResult::after(PODS, &listing(&[("a-", &[])]), Duration::ZERO);
+    let round = Round { discovery_failure: None, results: vec![pods] };
+    let (_, status, reason, message) = &of(&round)[2];
+    assert_eq!((*status, &**reason), (ConditionStatus::True, "ContentDeletionFailed"));
+    let expected = "Failed to delete all resource types, 1 remaining: unexpected items still remain in namespace: shop \
+                    for gvr: /v1, Resource=pods";
+    assert_eq!(message, expected);
+}
+
+#[test]
 fn only_conditions_that_change_are_written_and_the_time_is_that_of_the_status() {
     let held = |count: usize| {
         let objects: Vec<(&str, &[&str])> = (0..count).map(|_| ("a", &["a/b"][..])).collect();
@@ -139,4 +150,40 @@ fn only_conditions_that_change_are_written_and_the_time_is_that_of_the_status() 
         current.push(new);
     }
     assert_eq!(times(&changed_conditions(&current, &held(0), "shop", at(4))), both(4));
+}
+
+/// Other conditions stay as they are, and an earlier failure does not stay.
+#[test]
+fn conditions_of_others_keep_their_place_and_a_failure_is_replaced() {
+    let condition = |type_: &str, status, reason: &str| Condition {
+        type_: type_.into(),
+        status,
+        reason: reason.into(),
+        last_transition_time: Some(at(1)),
+        ..Condition::default()
+    };
+    let discovery = |status, reason| condition("NamespaceDeletionDiscoveryFailure", status, reason);
+    let failed = Round { discovery_failure: Some("no".to_owned()), results: Vec::new() };
+    for (name, current, round, expected) in [
+        ("nothing before", vec![], Round::default(), ("False", "ResourcesDiscovered", 9)),
+        (
+            "another order",
+            vec![condition("Other", ConditionStatus::True, "x"), discovery(ConditionStatus::True, "DiscoveryFailed")],
+            Round::default(),
+            ("False", "ResourcesDiscovered", 9),
+        ),
+        (
+            "overwritten with a failure",
+            vec![discovery(ConditionStatus::False, "ResourcesDiscovered")],
+            failed,
+            ("True", "DiscoveryFailed", 9),
+        ),
+    ] {
+        let changed = changed_conditions(&current, &round, "shop", at(9));
+        assert!(changed.iter().all(|condition| &*condition.type_ != "Other"), "{name}");
+        let found = &changed[0];
+        assert_eq!(&*found.type_, "NamespaceDeletionDiscoveryFailure", "{name}");
+        let time = found.last_transition_time.map_or(0, Timestamp::as_second);
+        assert_eq!((&*format!("{:?}", found.status), &*found.reason, time), expected, "{name}");
+    }
 }

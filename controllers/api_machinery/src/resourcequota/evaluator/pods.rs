@@ -52,6 +52,11 @@ pub(super) fn is_extended_resource(resource: &str) -> bool {
     resource.starts_with(DEVICE_CLASS) || (resource.contains('/') && !resource.contains("kubernetes.io/"))
 }
 
+/// Returns `true` if `spec.resources` of a pod may set the resource for all containers together.
+fn is_supported_of_pod(resource: &str) -> bool {
+    matches!(resource, "cpu" | "memory") || resource.starts_with("hugepages-")
+}
+
 /// A pod, with what quotas read of it.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::resourcequota) struct CountedPod<'a> {
@@ -107,8 +112,10 @@ impl CountedPod<'_> {
         gates: Gates,
         list: fn(&ResourceRequirements) -> &ResourceList,
     ) -> ResourceQuantity {
-        let is_supported = matches!(resource, "cpu" | "memory") || resource.starts_with("hugepages-");
-        let of_pod = self.pod_level(gates).filter(|_| is_supported).and_then(|of_pod| list(of_pod).get(resource));
+        let of_pod = self
+            .pod_level(gates)
+            .filter(|_| is_supported_of_pod(resource))
+            .and_then(|of_pod| list(of_pod).get(resource));
         of_pod.or_else(|| list(self.containers(gates)).get(resource)).unwrap_or_default()
     }
 
@@ -139,7 +146,12 @@ impl CountedPod<'_> {
         if self.fields.qos_class != QosClass::Other {
             return self.fields.qos_class == QosClass::BestEffort;
         }
-        let has_compute_resources = self.pod_level(gates).map(ResourceRequirements::are_compute);
+        let names_supported = |resources: &&ResourceRequirements| {
+            let lists = [&resources.requests, &resources.limits];
+            lists.into_iter().any(|list| list.names().any(|name| is_supported_of_pod(name)))
+        };
+        let of_pod = self.pod_level(gates).filter(|it| !gates.pod_level_qos_fix || names_supported(it));
+        let has_compute_resources = of_pod.map(ResourceRequirements::are_compute);
         !has_compute_resources.unwrap_or(self.fields.has_compute_resources)
     }
 

@@ -20,6 +20,7 @@ fn a_quota_that_blocks_creations_goes_first() {
     let raised = made("6", &json!({ "hard": { "pods": "5" }, "used": { "pods": "2" } }));
     let unused = made("5", &json!({ "hard": { "pods": "5" } }));
     let uncounted = quota(&json!({ "hard": { "unknown": "5" } }), &json!({ "hard": { "unknown": "5" } }));
+    let mismatched = made("4", &json!({ "hard": { "pods": "6" }, "used": { "pods": "0" } }));
     let new = made("5", &json!({}));
     let updated =
         |old: &Arc<ResourceQuota>, new: &Arc<ResourceQuota>| Change::Updated { old: old.clone(), new: new.clone() };
@@ -27,6 +28,7 @@ fn a_quota_that_blocks_creations_goes_first() {
         ("a new one", Change::Added(new.clone()), Some(QueueName::Priority)),
         ("one that lacks a usage", Change::Added(unused), Some(QueueName::Priority)),
         ("one that nothing counts", Change::Added(uncounted), Some(QueueName::Primary)),
+        ("one with other limits in its status", Change::Added(mismatched), Some(QueueName::Priority)),
         ("one that is computed", Change::Added(done.clone()), Some(QueueName::Primary)),
         ("its limits change", updated(&done, &raised), Some(QueueName::Priority)),
         ("the API server charges it", updated(&done, &charged), None),

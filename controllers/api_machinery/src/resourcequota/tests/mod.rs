@@ -25,6 +25,7 @@ const GATES: Gates = Gates {
     dra_extended_resource: true,
     in_place_resize: true,
     pod_level_resources: true,
+    pod_level_qos_fix: true,
     recover_volume_expansion: true,
     volume_attributes_class: true,
 };

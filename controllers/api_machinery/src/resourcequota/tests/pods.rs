@@ -63,8 +63,12 @@ fn a_pod_counts_as_what_its_containers_request() {
 
 #[test]
 fn the_most_of_an_init_container_counts_where_it_exceeds_the_sum_of_containers() {
-    let list =
-        |cpu: &str, memory: &str, dongles: &str| json!({ "cpu": cpu, "memory": memory, "example.com/dongle": dongles });
+    let list = |cpu: &str, memory: &str, dongles: &str| {
+        json!({
+            "cpu": cpu, "memory": memory, "example.com/dongle": dongles,
+            "deviceclass.resource.kubernetes.io/gpu": dongles,
+        })
+    };
     let spec = json!({
         "initContainers": [
             container(&list("4", "100M", "4"), &list("8", "200M", "4")),
@@ -77,8 +81,8 @@ fn the_most_of_an_init_container_counts_where_it_exceeds_the_sum_of_containers()
     });
     assert_eq!(
         counted(&spec),
-        "count/pods=1 cpu=4 limits.cpu=8 limits.memory=200M memory=100M pods=1 requests.cpu=4 requests.example.com/dongle=4 \
-         requests.memory=100M"
+        "count/pods=1 cpu=4 limits.cpu=8 limits.memory=200M memory=100M pods=1 requests.cpu=4 \
+         requests.deviceclass.resource.kubernetes.io/gpu=4 requests.example.com/dongle=4 requests.memory=100M"
     );
 }
 
@@ -145,7 +149,7 @@ fn during_a_resize_the_most_of_spec_and_status_counts() {
         (
             "a status without resources",
             status(Value::Null, json!({ "cpu": "9" }), ""),
-            ["limits.cpu=2", "requests.cpu=2"],
+            ["limits.cpu=2", "requests.cpu=9"],
             ["limits.cpu=2", "requests.cpu=2"],
         ),
         (
@@ -171,6 +175,115 @@ fn during_a_resize_the_most_of_spec_and_status_counts() {
         for (in_place_resize, expected) in [(true, with_gate), (false, without_gate)] {
             let gates = Gates { in_place_resize, ..GATES };
             assert_eq!(usage(&["limits.cpu", "requests.cpu"], &spec, &status, gates), expected, "{name}");
+        }
+    }
+}
+
+/// kubernetes#140047
+#[test]
+fn during_a_resize_the_maximum_of_sums_counts_and_not_the_sum_of_maxima() {
+    let resources = |cpu: &str| json!({ "requests": { "cpu": cpu }, "limits": { "cpu": cpu } });
+    let named = |name: &str, cpu: &str| json!({ "name": name, "resources": resources(cpu) });
+    let sidecar =
+        |name: &str, cpu: &str| json!({ "name": name, "restartPolicy": "Always", "resources": resources(cpu) });
+    let allocated = |name: &str, cpu: &str| json!({ "name": name, "allocatedResources": { "cpu": cpu } });
+    let in_use = |name: &str, cpu: &str| json!({ "name": name, "resources": resources(cpu) });
+    let both = |name: &str, used: &str, allocated: &str| json!({ "name": name, "resources": resources(used), "allocatedResources": { "cpu": allocated } });
+    let infeasible = json!([{ "type": "PodResizePending", "status": "True", "reason": "Infeasible" }]);
+    let two = json!({ "containers": [named("a", "1"), named("b", "2")] });
+    let with_init = |init: Value| json!({ "containers": [named("a", "1")], "initContainers": [init] });
+    for (name, spec, status, expected) in [
+        (
+            "one container gets what another gives, by allocation",
+            &two,
+            json!({ "containerStatuses": [allocated("a", "2"), allocated("b", "1")] }),
+            ["limits.cpu=3", "requests.cpu=3"],
+        ),
+        (
+            "and by use",
+            &two,
+            json!({ "containerStatuses": [in_use("a", "2"), in_use("b", "1")] }),
+            ["limits.cpu=3", "requests.cpu=3"],
+        ),
+        (
+            "and by both",
+            &two,
+            json!({ "containerStatuses": [both("a", "2", "2"), both("b", "1", "1")] }),
+            ["limits.cpu=3", "requests.cpu=3"],
+        ),
+        (
+            "a container without a status counts by its spec",
+            &two,
+            json!({ "containerStatuses": [both("a", "4", "3")] }),
+            ["limits.cpu=6", "requests.cpu=6"],
+        ),
+        (
+            "what is in use is what is allocated, if it is not reported",
+            &two,
+            json!({ "containerStatuses": [allocated("a", "4"), allocated("b", "4")] }),
+            ["limits.cpu=3", "requests.cpu=8"],
+        ),
+        (
+            "an infeasible resize leaves the spec out",
+            &two,
+            json!({ "conditions": infeasible, "containerStatuses": [both("a", "1", "1"), both("b", "500m", "250m")] }),
+            ["limits.cpu=1500m", "requests.cpu=1500m"],
+        ),
+        (
+            "and a container without a status too",
+            &two,
+            json!({ "conditions": infeasible, "containerStatuses": [allocated("a", "1")] }),
+            ["limits.cpu=0", "requests.cpu=1"],
+        ),
+        (
+            "a status of an init container that ends counts",
+            &with_init(named("init", "2")),
+            json!({ "initContainerStatuses": [allocated("init", "5")] }),
+            ["limits.cpu=2", "requests.cpu=5"],
+        ),
+        (
+            "a status of a sidecar counts beside the containers",
+            &with_init(sidecar("side", "2")),
+            json!({ "initContainerStatuses": [both("side", "5", "4")] }),
+            ["limits.cpu=6", "requests.cpu=6"],
+        ),
+        (
+            "of two statuses of a name the first counts",
+            &two,
+            json!({ "containerStatuses": [allocated("a", "5"), allocated("a", "9")],
+                "initContainerStatuses": [allocated("a", "7")] }),
+            ["limits.cpu=3", "requests.cpu=7"],
+        ),
+        (
+            "another first condition of a pending resize",
+            &two,
+            json!({ "conditions": [
+                { "type": "PodResizePending", "status": "True", "reason": "Deferred" }, infeasible[0],
+            ], "containerStatuses": [both("a", "500m", "500m")] }),
+            ["limits.cpu=3", "requests.cpu=3"],
+        ),
+    ] {
+        assert_eq!(usage(&["limits.cpu", "requests.cpu"], spec, &status, GATES), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_pod_without_a_class_in_its_status_is_best_effort_by_its_own_resources_only_if_they_count() {
+    let requesting = json!([container(&json!({ "cpu": "1" }), &json!({}))]);
+    let dongle = json!({ "requests": { "example.com/dongle": "1" } });
+    let pages = json!({ "requests": { "hugepages-2Mi": "2Mi" } });
+    for (name, of_pod, with_fix, without_fix) in [
+        ("no resources of the pod", Value::Null, 0, 0),
+        ("resources that do not count", dongle, 0, 1),
+        ("huge pages, which are neither CPU nor memory", pages, 1, 1),
+    ] {
+        let spec = json!({ "containers": requesting, "resources": of_pod });
+        for (pod_level_qos_fix, expected) in [(true, with_fix), (false, without_fix)] {
+            let pods = Content::Pods(vec![pod("pod", &spec, &json!({}))]);
+            let gates = Gates { pod_level_qos_fix, ..GATES };
+            let scope = json!({ "scopes": ["BestEffort"] });
+            let found = used(&["count/pods"], scope, Evaluator::Pods, pods, gates);
+            assert_eq!(found, [format!("count/pods={expected}")], "{name}, fix {pod_level_qos_fix}");
         }
     }
 }

@@ -33,6 +33,11 @@ fn exactly(class: &str, mode: &str, count: i64) -> Value {
     json!({ "name": "r", "exactly": { "deviceClassName": class, "allocationMode": mode, "count": count } })
 }
 
+fn with_admin_access(mut request: Value) -> Value {
+    request["exactly"]["adminAccess"] = json!(true);
+    request
+}
+
 fn first_of(alternatives: &[(&str, &str, i64)]) -> Value {
     let alternatives: Vec<Value> = alternatives
         .iter()
@@ -80,6 +85,7 @@ fn a_claim_counts_as_the_most_devices_that_it_may_be_allocated() {
         ("of another class", vec![exactly("tpu", "ExactCount", 3)], 0),
         ("of many requests", vec![exactly("gpu", "ExactCount", 1), exactly("gpu", "ExactCount", 4)], 5),
         ("all devices", vec![exactly("gpu", "All", 0)], 32),
+        ("admin access, which is not exempt", vec![with_admin_access(exactly("gpu", "ExactCount", 1))], 1),
         ("a mode of the future", vec![exactly("gpu", "Some", 7)], 0),
         ("a request of the future", vec![json!({ "name": "r" })], 0),
         ("the most of alternatives", vec![first_of(&[("gpu", "ExactCount", 2), ("gpu", "ExactCount", 6)])], 6),
@@ -113,6 +119,31 @@ fn devices_that_a_pod_is_charged_for_are_not_charged_again() {
     ] {
         let found = usage(claims, pods, GATES);
         assert_eq!(found[2..], [format!("{}={implicit}", ALL[2]), format!("{}={explicit}", ALL[3])], "{name}");
+    }
+}
+
+/// The rows `hybrid-extended-resource-claim` and `init-extended-resource-claim` of upstream.
+#[test]
+fn extended_resources_of_init_containers_count_against_a_claim_by_their_maximum() {
+    let both = |name: &str| {
+        let requests = json!({ "example.com/gpu": "1", "deviceclass.resource.kubernetes.io/gpu": "1" });
+        json!({ "name": name, "resources": { "requests": requests } })
+    };
+    for (name, init) in [("one init container", vec![both("a")]), ("two init containers", vec![both("a"), both("b")])] {
+        let pod = decode(&json!({
+            "metadata": { "namespace": "shop", "name": "pod", "uid": "uid-pod" },
+            "spec": { "initContainers": init, "containers": [both("main")] },
+            "status": { "extendedResourceClaimStatus": { "resourceClaimName": "claim" } },
+        }));
+        let two = [exactly("gpu", "ExactCount", 1), exactly("gpu", "ExactCount", 1)];
+        let found = usage(vec![claim("claim", Some("pod"), &two)], vec![pod], GATES);
+        let expected = [
+            "count/resourceclaims.resource.k8s.io=1",
+            "gpu.deviceclass.resource.k8s.io/devices=2",
+            "requests.deviceclass.resource.kubernetes.io/gpu=1",
+            "requests.example.com/gpu=1",
+        ];
+        assert_eq!(found, expected, "{name}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::fixtures::{now, seconds};
 use crate::horizontal_pod_autoscaler::conditions::{Able, Limited};
-use crate::horizontal_pod_autoscaler::history::{Change, History, Recommendation};
+use crate::horizontal_pod_autoscaler::history::{Change, History, Recommendation, changed_within};
 use crate::horizontal_pod_autoscaler::normalize::{Bounds, Normalized, normalize};
 use crate::horizontal_pod_autoscaler::spec::{Behavior, Policy, PolicyType, ScalingRules, SelectPolicy};
 
@@ -328,4 +328,78 @@ fn changes_are_remembered_for_the_longest_period_of_their_direction() {
     }
     let by = |changes: &[Change]| changes.iter().map(|change| change.by).collect::<Vec<_>>();
     assert_eq!((by(&history.ups), by(&history.downs)), (vec![7, 3], vec![4]));
+}
+
+/// The table of upstream's `TestStoreScaleEvents`, for both directions.
+#[test]
+fn a_change_replaces_the_last_one_that_is_out_of_date_for_all_policies() {
+    /// Policies by type, value and period.
+    type Policies = Option<&'static [(PolicyType, i32, i32)]>;
+    /// Name, earlier changes by age, policies, sum of the last minute, and the changes that are kept.
+    type Row = (&'static str, &'static [(i64, i32)], Policies, i32, &'static [i32]);
+    let rows: [Row; 8] = [
+        ("nothing earlier, without a behavior", &[], None, 0, &[]),
+        ("nothing earlier, with two policies", &[], Some(&[(Pods, 10, 60), (Percent, 100, 60)]), 0, &[5]),
+        ("out of date, without a behavior", &[(61, 7)], None, 0, &[7]),
+        ("out of date", &[(61, 7)], Some(&[(Pods, 10, 60), (Percent, 100, 60)]), 0, &[5]),
+        ("in the period", &[(58, 7)], Some(&[(Pods, 10, 60), (Percent, 100, 60)]), 7, &[7, 5]),
+        ("two entries, one of them to be replaced", &[(61, 7), (59, 6)], Some(&[(Pods, 10, 60)]), 6, &[5, 6]),
+        (
+            "policies with different periods",
+            &[(29, 8), (59, 6), (61, 7), (61, 9)],
+            Some(&[(Pods, 10, 60), (Percent, 100, 30)]),
+            14,
+            &[8, 6, 7, 5],
+        ),
+        (
+            "two entries, both in the period",
+            &[(58, 7), (59, 6)],
+            Some(&[(Pods, 10, 120), (Percent, 100, 30)]),
+            13,
+            &[7, 6, 5],
+        ),
+    ];
+    for (name, earlier, policies, expected_change, expected) in rows {
+        let earlier: Vec<Change> = earlier.iter().map(|(ago, by)| change(*ago, *by)).collect();
+        let rules = policies.map(|policies| rules(Some(0), Max, policies));
+        let behavior = rules.map(|rules| behavior(rules.clone(), rules));
+        let mut history = changes(&earlier, &earlier);
+        assert_eq!(changed_within(&history.ups, 60, now()), expected_change, "{name}");
+        history.scaled(behavior.as_ref(), 10, 15, now());
+        history.scaled(behavior.as_ref(), 10, 5, now());
+        let by = |changes: &[Change]| changes.iter().map(|change| change.by).collect::<Vec<_>>();
+        assert_eq!((by(&history.ups), by(&history.downs)), (expected.to_vec(), expected.to_vec()), "{name}");
+    }
+}
+
+#[test]
+fn a_recommendation_reuses_one_that_is_out_of_date_for_both_windows() {
+    let minutes = |minutes: i64| minutes * 60;
+    for (name, windows, current, wanted, earlier, expected) in [
+        (
+            "scaling down",
+            (0, 180),
+            100,
+            3,
+            [(minutes(10), 10), (minutes(1), 4), (minutes(2), 5), (minutes(9), 9)],
+            (5, [10, 4, 5, 3]),
+        ),
+        (
+            "scaling up: only the first is out of date",
+            (300, 0),
+            1,
+            100,
+            [(minutes(100), 10), (minutes(1), 6), (minutes(2), 5), (minutes(3), 9)],
+            (5, [100, 6, 5, 9]),
+        ),
+    ] {
+        let (up, down) = windows;
+        let behavior =
+            behavior(rules(Some(up), Max, &[(Pods, 1_000, 15)]), rules(Some(down), Max, &[(Percent, 100, 15)]));
+        let bounds = Bounds { current, min: 1, max: 1_000 };
+        let mut history = recommended(&earlier);
+        let found = normalize(wanted, bounds, Some(&behavior), seconds(300), &mut history, now());
+        let kept: Vec<i32> = history.recommendations.iter().map(|it| it.replicas).collect();
+        assert_eq!((found.replicas, &*kept), (expected.0, &expected.1[..]), "{name}");
+    }
 }

@@ -1,7 +1,8 @@
 //! The calculator: a row for each behavior of upstream's `replica_calculator_test.go`.
 
-use kcm_framework::api::views::{PodPhase, PodRequests};
-use kcm_framework::api::{ResourceList, ResourceQuantity, Shared};
+use kcm_framework::api::views::{AutoscaledPod, Pod, PodPhase, PodRequests};
+use kcm_framework::api::{Need, Needs, PartReader, ResourceList, ResourceQuantity, Shared, View as _};
+use serde_json::json;
 
 use super::fixtures::{TestPod, now, pod, pods, rules, samples, seconds, with_containers};
 use crate::horizontal_pod_autoscaler::calculator::{
@@ -28,9 +29,23 @@ fn observed(pods: &[TestPod]) -> Vec<ObservedPod<'_>> {
 
 fn check(case: Case) {
     let Case { name, current, target, pods, samples, expected } = case;
+    let of_container = samples.clone();
     let proposal = replicas_for_utilization(current, target, CPU, samples, &observed(&pods), rules());
-    let found = proposal.map(|it| (it.replicas, it.utilization.unwrap_or(-1), it.usage));
-    assert_eq!(found, expected, "{name}");
+    let found = |proposal: Proposal| (proposal.replicas, proposal.utilization.unwrap_or(-1), proposal.usage);
+    assert_eq!(proposal.map(found), expected, "{name}");
+    // A metric of one container, beside another one in each pod.
+    let measured = Measured { container: Some("main"), ..CPU };
+    let pods: Vec<TestPod> = pods.into_iter().map(with_another_container).collect();
+    let proposal = replicas_for_utilization(current, target, measured, of_container, &observed(&pods), rules());
+    assert_eq!(proposal.map(found), expected, "{name}, of a container");
+}
+
+/// Adds a container to a pod, whose request would change every utilization.
+fn with_another_container(mut pod: TestPod) -> TestPod {
+    let requests = [("cpu".into(), ResourceQuantity::of_milli(7_777))].into_iter().collect();
+    let containers = pod.part.requests.containers.iter().cloned().chain([("side".into(), requests)]).collect();
+    pod.part.requests = Shared::new(PodRequests { containers, ..PodRequests::clone(&pod.part.requests) });
+    pod
 }
 
 /// Pods of which some are changed.
@@ -524,6 +539,25 @@ fn requests_are_those_of_the_containers_of_the_pod_or_of_one_container() {
         let found = replicas_for_utilization(1, 100, measured, samples(&[1500]), &[pod.observed()], rules());
         assert_eq!(found.map(|it| it.utilization), expected.map(Some), "{name}");
     }
+}
+
+#[test]
+fn sidecars_count_beside_the_containers_and_init_containers_that_end_do_not() {
+    let container = |name: &str, cpu: &str| json!({ "name": name, "resources": { "requests": { "cpu": cpu } } });
+    let mut sidecar = container("sidecar", "50m");
+    sidecar["restartPolicy"] = json!("Always");
+    let object = json!({
+        "metadata": { "namespace": "shop", "name": "pod-0" },
+        "spec": { "containers": [container("main", "100m")], "initContainers": [container("init", "20m"), sidecar] },
+    });
+    let pod = Pod::decode(&object.to_string()).expect("it is a pod");
+    let reader: PartReader<AutoscaledPod> =
+        [Need::part::<AutoscaledPod>()].into_iter().collect::<Needs>().reader().expect("it is declared");
+    let part = reader.of(&pod);
+    let requests = &part.requests.containers;
+    let found: Vec<(&str, i64)> =
+        requests.iter().map(|(name, list)| (&**name, list.get("cpu").map_or(0, ResourceQuantity::to_milli))).collect();
+    assert_eq!(found, [("main", 100), ("sidecar", 50)]);
 }
 
 #[test]

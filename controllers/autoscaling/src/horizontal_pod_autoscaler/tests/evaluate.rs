@@ -189,14 +189,14 @@ fn failures_have_upstreams_reasons_and_messages() {
         (
             json!({ "type": "Object", "object": { "describedObject": service, "metric": { "name": "q" }, "target": value("1") } }),
             "FailedGetObjectMetric",
-            "unable to get metric q: no metrics returned from somewhere on Service shop/web",
-            "failed to get object metric value: unable to get metric q: no metrics returned from somewhere on Service shop/web",
+            "unable to get metric q on Service shop/web: no metrics returned from somewhere",
+            "failed to get object metric value: unable to get metric q on Service shop/web: no metrics returned from somewhere",
         ),
         (
             json!({ "type": "Object", "object": { "describedObject": service, "metric": { "name": "q" }, "target": average("1") } }),
             "FailedGetObjectMetric",
-            "unable to get metric q: no metrics returned from somewhere on Service shop/web",
-            "failed to get object metric value: failed to get q object metric: unable to get metric q: no metrics returned from somewhere on Service shop/web",
+            "unable to get metric q on Service shop/web: no metrics returned from somewhere",
+            "failed to get object metric value: failed to get q object metric: unable to get metric q on Service shop/web: no metrics returned from somewhere",
         ),
         (
             json!({ "type": "Object", "object": { "describedObject": service, "metric": broken, "target": average("1") } }),

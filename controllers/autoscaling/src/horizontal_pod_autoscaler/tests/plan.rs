@@ -177,6 +177,37 @@ fn an_autoscaler_that_scaled_to_zero_returns_and_says_so() {
 }
 
 #[test]
+fn a_condition_of_scaling_to_zero_ends_while_the_target_has_replicas() {
+    let bounds = |current, min| Bounds { current, min, max: 10 };
+    let zero = Zero { gate: true, measurable: true, scaled: true };
+    for (name, zero, bounds, expected) in [
+        ("replicas", zero, bounds(2, 0), "False NotScaledToZero"),
+        ("replicas and another minimum", zero, bounds(2, 1), "False NotScaledToZero"),
+        ("no replicas", zero, bounds(0, 0), "True ScaledToZero"),
+        ("without the gate", Zero { gate: false, ..zero }, bounds(2, 0), "True ScaledToZero"),
+    ] {
+        let mut conditions = Conditions::default();
+        conditions.set(SCALED_TO_ZERO, true, "ScaledToZero", "x", now());
+        zero.settle(&mut conditions, bounds, now());
+        let [condition] = &conditions.0[..] else { panic!("there is one") };
+        assert_eq!(format!("{:?} {}", condition.status, condition.reason), expected, "{name}");
+    }
+    let mut none = Conditions::default();
+    zero.settle(&mut none, bounds(2, 0), now());
+    assert_eq!(none.0, [], "a condition that is not true is not added");
+    for (name, zero, bounds, to, expected) in [
+        ("to zero", zero, bounds(2, 0), 0, true),
+        ("to one", zero, bounds(2, 0), 1, false),
+        ("zero already", zero, bounds(0, 0), 0, false),
+        ("to a maximum of zero", zero, bounds(2, 1), 0, false),
+        ("by metrics of pods", Zero { measurable: false, ..zero }, bounds(2, 0), 0, false),
+        ("without the gate", Zero { gate: false, ..zero }, bounds(2, 0), 0, false),
+    ] {
+        assert_eq!(zero.is_to_zero(bounds, to), expected, "{name}");
+    }
+}
+
+#[test]
 fn a_condition_of_scaling_to_zero_does_not_outlive_another_rescale() {
     let after = |gate| {
         let mut conditions = Conditions::default();

@@ -52,7 +52,13 @@ fn an_own_tolerance_counts_with_the_gate_in_its_direction_alone() {
         tolerance: 0.1,
         cpu_initialization: GoDuration::from_secs(4 * 60),
         readiness_delay: GoDuration::from_secs(30),
-        gates: Gates { configurable_tolerance, scale_to_zero: false, pod_level_resources: false },
+        gates: Gates {
+            configurable_tolerance,
+            generation: false,
+            optimized_selector_store: false,
+            scale_to_zero: false,
+            pod_level_resources: false,
+        },
     };
     let own = behavior(&json!({ "scaleUp": { "tolerance": "50m" } }));
     for (gate, behavior, tolerances) in [

@@ -22,6 +22,7 @@ fn autoscaler(status: &Value) -> HorizontalPodAutoscaler {
 fn a_status_is_written_as_upstream_writes_it_and_unknown_fields_survive() {
     let autoscaler = autoscaler(&json!({ "currentReplicas": 1, "later": "kept" }));
     let mut status = Status::of(&autoscaler).unwrap();
+    status.observed_generation = Some(7);
     status.desired_replicas = 3;
     status.last_scale_time = Some(now());
     status.current_metrics = vec![json!({ "type": "" })];
@@ -31,7 +32,7 @@ fn a_status_is_written_as_upstream_writes_it_and_unknown_fields_survive() {
         "metadata": { "namespace": "shop", "name": "web", "labels": { "a": "b" } },
         "spec": { "maxReplicas": 5, "later": "kept" },
         "status": {
-            "currentReplicas": 1, "desiredReplicas": 3, "lastScaleTime": "2026-01-01T12:00:00Z", "later": "kept",
+            "observedGeneration": 7, "currentReplicas": 1, "desiredReplicas": 3, "lastScaleTime": "2026-01-01T12:00:00Z", "later": "kept",
             "currentMetrics": [{ "type": "" }],
             "conditions": [{
                 "type": "AbleToScale", "status": "True", "reason": "SucceededRescale", "message": "scaled",
@@ -40,6 +41,19 @@ fn a_status_is_written_as_upstream_writes_it_and_unknown_fields_survive() {
         },
     });
     assert_eq!(written, expected);
+}
+
+#[test]
+fn an_observed_generation_counts_as_a_change_and_ends_with_its_gate() {
+    let before = autoscaler(&json!({ "observedGeneration": 7, "currentReplicas": 1 }));
+    let status = Status::of(&before).unwrap();
+    assert_eq!(status.observed_generation, Some(7));
+    let observed = |observed_generation| Status { observed_generation, ..status.clone() };
+    assert!(!observed(Some(8)).is_same_as(&status) && !observed(None).is_same_as(&status));
+    let written =
+        |status: &Status| -> Value { serde_json::from_str(status.written_to(&before).unwrap().as_str()).unwrap() };
+    assert_eq!(written(&observed(Some(0)))["status"]["observedGeneration"], 0);
+    assert_eq!(written(&observed(None))["status"].get("observedGeneration"), None);
 }
 
 #[test]

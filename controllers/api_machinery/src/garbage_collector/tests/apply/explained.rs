@@ -75,7 +75,7 @@ async fn a_kind_that_cannot_be_listed_is_named_by_the_explanation_of_what_waits_
     cluster.watches(&[CONFIG_MAPS]).await;
     let owner = create(cluster.sandbox(), &CONFIG_MAPS, "owner", &[]);
     cluster.settle().await;
-    delete(&cluster, "owner", "Foreground").await;
+    delete(&cluster, "owner", "Orphan").await;
     cluster.advance(std::time::Duration::from_mins(1)).await;
     assert!(cluster.sandbox().get(&CONFIG_MAPS, &key("owner")).is_some());
     let words = decisions(&cluster, &owner);

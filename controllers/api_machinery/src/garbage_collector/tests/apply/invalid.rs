@@ -7,7 +7,8 @@ use kcm_testing::sandbox::{CONFIG_MAPS, EVENTS, NODES};
 
 use super::{create, create_in, environment, key, left, start};
 
-fn events(cluster: &TestCluster) -> Vec<String> {
+/// Type, reason and message of each event of the controller.
+pub(super) fn events(cluster: &TestCluster) -> Vec<String> {
     let mut events = cluster.sandbox().list(&EVENTS, None);
     events.retain(|event| event["source"]["component"] == "garbage-collector-controller");
     let line = |event: &serde_json::Value| {

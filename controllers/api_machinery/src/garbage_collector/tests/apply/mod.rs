@@ -6,6 +6,7 @@ mod faults;
 mod invalid;
 mod life;
 mod monitors;
+mod versions;
 mod workers;
 
 use kcm_framework::api::{ObjectKey, Resource};

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use kcm_framework::api::Resource;
+use kcm_testing::TestCluster;
 use kcm_testing::sandbox::{CONFIG_MAPS, Fault, Status, Verb};
 
-use super::{Made, WIDGETS, create, create_in, delete, environment, hold, key, left, names, start};
+use super::invalid::events;
+use super::{Made, WIDGETS, create, create_in, delete, environment, hold, key, left, names, owners, start};
 
 const LATE: Resource = Resource::namespaced("late.example.com", "v1", "lates", "Late");
 const SECOND: Duration = Duration::from_secs(1);
@@ -49,34 +51,89 @@ async fn a_foreground_deletion_ends_when_the_kind_of_a_blocking_dependent_is_rem
     left(&cluster, &[]).await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_kind_that_cannot_be_listed_holds_up_only_decisions_that_need_it() {
+/// A cluster whose widgets cannot be listed.
+async fn without_widgets() -> TestCluster {
     let environment = environment().prepare(|sandbox| {
         sandbox.faults().inject(Fault::on(Verb::List).resource(WIDGETS).fail(unavailable()));
         sandbox.faults().inject(Fault::on(Verb::Watch).resource(WIDGETS).fail(unavailable()));
     });
     let cluster = environment.allow_error("widgets").start().await;
     cluster.watches(&[CONFIG_MAPS]).await;
+    cluster
+}
+
+/// Creates an owner with a config map and a widget as its dependents, all named after the policy.
+fn create_family(cluster: &TestCluster, policy: &str) {
+    let policy = policy.to_lowercase();
+    let owner = create(cluster.sandbox(), &CONFIG_MAPS, &policy, &[]);
+    create(cluster.sandbox(), &CONFIG_MAPS, &format!("child-{policy}"), &[(&owner, true)]);
+    create(cluster.sandbox(), &WIDGETS, &format!("widget-{policy}"), &[(&owner, true)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_cannot_be_listed_holds_up_only_decisions_that_need_it() {
+    let cluster = without_widgets().await;
     for policy in ["Background", "Foreground", "Orphan"] {
-        let owner = create(cluster.sandbox(), &CONFIG_MAPS, policy.to_lowercase().as_str(), &[]);
-        create(cluster.sandbox(), &CONFIG_MAPS, &format!("child-{}", policy.to_lowercase()), &[(&owner, true)]);
-        create(cluster.sandbox(), &WIDGETS, &format!("widget-{}", policy.to_lowercase()), &[(&owner, true)]);
+        create_family(&cluster, policy);
     }
     cluster.settle().await;
     for policy in ["Background", "Foreground", "Orphan"] {
         delete(&cluster, &policy.to_lowercase(), policy).await;
     }
-    // The child of the orphaning owner stays, and so do both owners, until widgets are known.
+    // The child of the orphaning owner stays, and so do both owners.
     let held = ["child-orphan", "foreground", "orphan", "widget-background", "widget-foreground", "widget-orphan"];
     cluster.eventually("what does not need widgets is done", |sandbox| names(sandbox) == held).await;
-    cluster.consistently("the rest waits", 300 * SECOND, |sandbox| names(sandbox) == held).await;
+    cluster.consistently("the rest waits", 3 * SECOND, |sandbox| names(sandbox) == held).await;
     cluster.sandbox().faults().clear();
     left(&cluster, &["child-orphan", "widget-orphan"]).await;
-    assert!(
-        cluster.metrics().contains("garbagecollector_controller_resources_sync_error_total 1"),
-        "{}",
-        cluster.metrics()
-    );
+    assert_eq!(events(&cluster), [""; 0], "it was no long wait");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_foreground_deletion_goes_on_without_a_kind_that_cannot_be_listed_for_thirty_seconds() {
+    let cluster = without_widgets().await;
+    create_family(&cluster, "Foreground");
+    cluster.settle().await;
+    delete(&cluster, "foreground", "Foreground").await;
+    let held = ["foreground", "widget-foreground"];
+    cluster.eventually("it waits", |sandbox| names(sandbox) == held).await;
+    cluster.consistently("it waits", 25 * SECOND, |sandbox| names(sandbox) == held).await;
+    cluster.eventually("it goes on", |sandbox| names(sandbox) == ["widget-foreground"]).await;
+    assert!(cluster.sandbox().now() < "2026-01-02T12:00:35Z".parse().unwrap(), "{}", cluster.sandbox().now());
+    // Later ones do not wait again.
+    create_family(&cluster, "Again");
+    cluster.settle().await;
+    delete(&cluster, "again", "Foreground").await;
+    cluster.advance(2 * SECOND).await;
+    assert_eq!(names(cluster.sandbox()), ["widget-again", "widget-foreground"]);
+    cluster.sandbox().faults().clear();
+    left(&cluster, &[]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn orphaning_waits_for_a_kind_that_cannot_be_listed_and_says_so() {
+    let cluster = without_widgets().await;
+    create_family(&cluster, "Orphan");
+    cluster.settle().await;
+    delete(&cluster, "orphan", "Orphan").await;
+    let all = ["child-orphan", "orphan", "widget-orphan"];
+    cluster.consistently("it waits", 300 * SECOND, |sandbox| names(sandbox) == all).await;
+    let expected = "Warning DependentsUnknown the deletion waits, because there may be dependents that are not known: \
+                    widgets.example.com cannot be listed";
+    assert_eq!(events(&cluster), [expected], "once");
+    let unsynced = "garbagecollector_controller_resources_unsynced{group=\"example.com\",resource=\"widgets\"} 1";
+    let metrics = cluster.metrics();
+    assert!(metrics.contains(unsynced), "{metrics}");
+    assert!(metrics.contains("garbagecollector_controller_resources_sync_error_total 1"), "once: {metrics}");
+
+    cluster.sandbox().faults().clear();
+    left(&cluster, &["child-orphan", "widget-orphan"]).await;
+    assert_eq!(owners(cluster.sandbox(), &WIDGETS, "widget-orphan"), [""; 0]);
+    cluster
+        .eventually("the gauge ends", |_| {
+            !cluster.metrics().contains("garbagecollector_controller_resources_unsynced{")
+        })
+        .await;
 }
 
 #[tokio::test(start_paused = true)]

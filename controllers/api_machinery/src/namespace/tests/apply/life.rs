@@ -90,6 +90,19 @@ async fn pods_are_awaited_for_half_their_grace_period() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pod_in_its_grace_period_is_not_deleted_again() {
+    let cluster = start(environment()).await;
+    let sandbox = cluster.sandbox();
+    sandbox.bind_pod(&key("pod"), "node").unwrap();
+    sandbox.delete(&PODS, &key("pod")).unwrap();
+    delete(&cluster);
+    cluster.advance(60 * SECOND).await;
+    assert!(sandbox.get(&PODS, &key("pod")).is_some(), "its node is dead");
+    let deletions = writes(&cluster).into_iter().filter(|write| write.ends_with("/pods")).count();
+    assert_eq!(deletions, 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_kind_without_deletion_of_collections_is_deleted_one_by_one() {
     let cluster = start(environment()).await;
     let refused =

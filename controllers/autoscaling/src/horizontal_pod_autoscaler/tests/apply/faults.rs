@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use kcm_testing::kill_after_each_write;
+use kcm_testing::sandbox::direct::DirectClient;
 use kcm_testing::sandbox::{Fault, Status, Verb};
 
 use super::*;
@@ -35,7 +36,6 @@ async fn a_conflict_of_the_scale_is_resolved_in_the_same_sync() {
     autoscaler(cluster.sandbox(), "web", (1, 10), &[cpu(100)]);
     let conflict = Status::conflict(&DEPLOYMENTS, "web", "changed");
     cluster.sandbox().faults().inject(Fault::on(Verb::Update).subresource("scale").times(2).fail(conflict));
-    cluster.advance(PERIOD).await;
     cluster.settle().await;
     assert_eq!(replicas(cluster.sandbox(), "web"), 4);
 }
@@ -47,7 +47,6 @@ async fn a_scale_that_is_refused_is_reported_and_tried_again_in_the_next_period(
     autoscaler(cluster.sandbox(), "web", (1, 10), &[cpu(100)]);
     let refused = Status::new(422, "Invalid", "not today");
     cluster.sandbox().faults().inject(Fault::on(Verb::Update).subresource("scale").times(1).fail(refused));
-    cluster.advance(PERIOD).await;
     cluster.settle().await;
     let sandbox = cluster.sandbox();
     assert_eq!(
@@ -96,6 +95,84 @@ async fn a_metrics_api_that_is_not_there_is_reported_in_client_gos_words() {
         [format!("FailedComputeMetricsReplicas {all}"), format!("FailedGetResourceMetric {message}")]
     );
     assert_eq!(status(sandbox, "web")["currentMetrics"], json!([{ "type": "" }]));
+}
+
+/// kubernetes#139029
+#[tokio::test(start_paused = true)]
+async fn an_object_metric_that_is_absent_is_reported_with_its_object_before_the_cause() {
+    let environment = environment().prepare(|sandbox| {
+        sandbox.serve_path("/apis/custom.metrics.k8s.io", |path, _| {
+            let version = json!({ "version": "v1beta2" });
+            let group = json!({ "preferredVersion": version, "versions": [version] });
+            let absent = "the server could not find the metric hits for services main";
+            Some(if path.ends_with(".k8s.io") { Ok(group) } else { Err(Status::new(404, "NotFound", absent)) })
+        });
+        let main = json!({ "apiVersion": "v1", "kind": "Service", "name": "main" });
+        for (name, target) in [
+            ("value", json!({ "type": "Value", "value": "1" })),
+            ("average", json!({ "type": "AverageValue", "averageValue": "1" })),
+        ] {
+            deployment(sandbox, name, 2, "1m");
+            let object = json!({ "describedObject": main, "metric": { "name": "hits" }, "target": target });
+            autoscaler(sandbox, name, (1, 10), &[json!({ "type": "Object", "object": object })]);
+        }
+    });
+    let cluster = start(environment).await;
+    cluster.settle().await;
+    let message = "unable to get metric hits on Service shop/main: unable to fetch metrics from custom metrics API: the \
+                   server could not find the metric hits for services main";
+    for name in ["value", "average"] {
+        let expected =
+            format!("False FailedGetObjectMetric: the HPA was unable to compute the replica count: {message}");
+        assert_eq!(condition(cluster.sandbox(), name, "ScalingActive"), expected, "{name}");
+    }
+    assert!(events(cluster.sandbox()).contains(&format!("FailedGetObjectMetric {message}")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_autoscaler_that_cannot_be_decoded_says_so_in_an_event_and_is_synced_when_it_can() {
+    let environment = environment().prepare(|sandbox| {
+        deployment(sandbox, "web", 2, "200m");
+        autoscaler(sandbox, "web", (1, 10), &[cpu(100)]);
+        // Past the API server, which would refuse it.
+        let invalid = json!({ "status": { "desiredReplicas": "many" } });
+        DirectClient::new(sandbox)
+            .merge(&AUTOSCALERS, &key("web"), Some("status"), &invalid)
+            .expect("the autoscaler is there");
+    });
+    let cluster = start(environment).await;
+    cluster.settle().await;
+    let events = events(cluster.sandbox());
+    let [event] = &events[..] else { panic!("there is one: {events:?}") };
+    assert!(event.starts_with("FailedDecode the autoscaler cannot be decoded, so that it is not synced: "), "{event}");
+    assert_eq!(status(cluster.sandbox(), "web")["desiredReplicas"], "many", "its status is not touched");
+    let valid = json!({ "status": { "desiredReplicas": null } });
+    cluster.sandbox().patch_status(&AUTOSCALERS, &key("web"), &valid).expect("it is there");
+    cluster.advance(PERIOD).await;
+    cluster.settle().await;
+    assert_eq!(replicas(cluster.sandbox(), "web"), 4);
+}
+
+/// The write takes effect, and the controller learns it from the next scale that it reads.
+#[tokio::test(start_paused = true)]
+async fn a_scale_whose_outcome_is_unknown_counts_for_the_policies() {
+    let cluster = start(environment().prepare(|sandbox| {
+        serve_high(sandbox);
+        deployment(sandbox, "web", 2, "1m");
+        let policies = json!([{ "type": "Pods", "value": 1, "periodSeconds": 120 }]);
+        let behavior = json!({ "scaleUp": { "stabilizationWindowSeconds": 0, "policies": policies } });
+        autoscaler_with(sandbox, "web", &json!({ "metrics": [external("high", "1")], "behavior": behavior }));
+        // The first attempt takes effect, and no other is answered for a while.
+        let faults = sandbox.faults();
+        faults.inject(Fault::on(Verb::Update).subresource("scale").times(1).lose_answer());
+        faults.inject(Fault::on(Verb::Update).subresource("scale").times(40).disconnect());
+    }))
+    .await;
+    cluster.settle().await;
+    cluster
+        .consistently("one pod in two minutes", Duration::from_secs(115), |it| [2, 3].contains(&replicas(it, "web")))
+        .await;
+    assert_eq!(replicas(cluster.sandbox(), "web"), 3);
 }
 
 /// k/k#96242, k/k#109496
@@ -217,7 +294,6 @@ async fn resource_and_custom_apis_that_hang_delay_no_other_and_recover() {
         }
     });
     let cluster = start(environment).await;
-    cluster.advance(PERIOD).await;
     cluster.settle().await;
     assert_eq!(replicas(cluster.sandbox(), "web"), 4);
     cluster.advance(Duration::from_mins(3)).await;

@@ -45,7 +45,6 @@ async fn targets_of_any_kind_with_a_scale_are_scaled() {
         scaled(sandbox, &LAMPS, "lamp", lamp, &high);
     });
     let cluster = start(environment).await;
-    cluster.advance(PERIOD).await;
     cluster.settle().await;
     let sandbox = cluster.sandbox();
     for (resource, name) in [(&REPLICA_SETS, "set"), (&REPLICATION_CONTROLLERS, "controller"), (&LAMPS, "lamp")] {
@@ -86,23 +85,26 @@ async fn a_scale_without_a_selector_and_one_that_cannot_be_parsed_are_reported()
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_own_tolerance_counts_with_its_gate() {
-    for (gate, expected) in [(true, 3), (false, 2)] {
-        let gate = format!("--feature-gates=HPAConfigurableTolerance={gate}");
-        let cluster = start(environment().arguments(&[&gate])).await;
+async fn an_own_tolerance_counts_before_the_one_of_the_settings() {
+    for (behavior, expected) in [(json!({ "scaleUp": { "tolerance": "0" } }), 3), (Value::Null, 2)] {
+        let cluster = start(environment()).await;
         deployment(cluster.sandbox(), "web", 2, "105m");
-        let behavior = json!({ "scaleUp": { "tolerance": "0" } });
         autoscaler_with(cluster.sandbox(), "web", &json!({ "metrics": [cpu(100)], "behavior": behavior }));
-        cluster.advance(PERIOD).await;
         cluster.settle().await;
-        assert_eq!(replicas(cluster.sandbox(), "web"), expected, "{gate}");
+        assert_eq!(replicas(cluster.sandbox(), "web"), expected, "{behavior}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_pods_request_as_a_whole_counts_with_its_gate() {
     for (gate, expected) in [(true, 2), (false, 4)] {
-        let gate = format!("--feature-gates=PodLevelResources={gate},InPlacePodLevelResourcesVerticalScaling={gate}");
+        let dependent = [
+            "InPlacePodLevelResourcesVerticalScaling",
+            "PodLevelResourcesFixDefaulting",
+            "PodLevelResourcesFixKubeletQOSClass",
+        ];
+        let dependent = dependent.map(|dependent| format!("{dependent}={gate}")).join(",");
+        let gate = format!("--feature-gates=PodLevelResources={gate},{dependent}");
         let cluster = start(environment().arguments(&[&gate])).await;
         let sandbox = cluster.sandbox();
         deployment(sandbox, "web", 2, "200m");

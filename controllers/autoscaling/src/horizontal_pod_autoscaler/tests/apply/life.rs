@@ -9,9 +9,9 @@ async fn scales_up_and_after_the_window_down_again() {
     let sandbox = cluster.sandbox();
     deployment(sandbox, "web", 2, "200m");
     autoscaler(sandbox, "web", (1, 10), &[cpu(100)]);
-    cluster.consistently("nothing before the period", Duration::from_secs(14), |it| replicas(it, "web") == 2).await;
-    cluster.eventually("twice the target takes twice the pods", |it| replicas(it, "web") == 4).await;
     cluster.settle().await;
+    let sandbox = cluster.sandbox();
+    assert_eq!(replicas(sandbox, "web"), 4, "twice the target takes twice the pods");
     let sandbox = cluster.sandbox();
     assert_eq!(
         condition(sandbox, "web", "AbleToScale"),
@@ -61,7 +61,6 @@ async fn a_target_outside_of_its_bounds_is_brought_back_without_metrics() {
     for name in ["few", "many", "none"] {
         autoscaler(sandbox, name, (2, 4), &[cpu(100)]);
     }
-    cluster.advance(PERIOD).await;
     cluster.settle().await;
     let sandbox = cluster.sandbox();
     assert_eq!(["few", "many", "none"].map(|name| replicas(sandbox, name)), [2, 4, 0]);
@@ -107,7 +106,7 @@ async fn pods_of_two_autoscalers_are_scaled_by_none() {
     cluster.sandbox().create(&AUTOSCALERS, second).expect("the autoscaler must be valid");
     cluster.advance(PERIOD * 2).await;
     cluster.settle().await;
-    let several = "False AmbiguousSelector: pods by selector app=web are controlled by multiple HPAs: [{also-web shop} {web shop}]";
+    let several = "False AmbiguousSelector: pods by selector app=web are controlled by more than one HPA (e.g. [shop/also-web shop/web])";
     for name in ["web", "also-web"] {
         assert_eq!(condition(cluster.sandbox(), name, "ScalingActive"), several);
     }
@@ -119,16 +118,87 @@ async fn pods_of_two_autoscalers_are_scaled_by_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_the_gate_a_new_autoscaler_and_a_new_spec_are_synced_at_once() {
-    let cluster = start(environment().arguments(&["--feature-gates=HPASyncOnSpecChange=true"])).await;
+async fn a_new_autoscaler_and_a_new_spec_are_synced_at_once_and_a_new_status_is_not() {
+    let cluster = start(environment().prepare(|sandbox| {
+        // As the API server of 1.37, which counts the generations of autoscalers.
+        sandbox.unregister(&AUTOSCALERS);
+        sandbox.register_built_in(AUTOSCALERS, true, true);
+    }))
+    .await;
     deployment(cluster.sandbox(), "web", 2, "200m");
     autoscaler(cluster.sandbox(), "web", (1, 10), &[cpu(100)]);
     cluster.settle().await;
     assert_eq!(replicas(cluster.sandbox(), "web"), 4);
+    assert_eq!(status(cluster.sandbox(), "web")["observedGeneration"], 1);
+
+    cluster.advance(Duration::from_secs(3)).await;
     let most = json!({ "spec": { "maxReplicas": 3 } });
     cluster.sandbox().patch(&AUTOSCALERS, &key("web"), &most).expect("it is there");
     cluster.settle().await;
     assert_eq!(replicas(cluster.sandbox(), "web"), 3);
+    assert_eq!(status(cluster.sandbox(), "web")["observedGeneration"], 2);
+
+    cluster.sandbox().clear_requests();
+    let lie = json!({ "status": { "currentReplicas": 7 } });
+    cluster.sandbox().patch_status(&AUTOSCALERS, &key("web"), &lie).expect("it is there");
+    cluster.advance(Duration::from_secs(10)).await;
+    assert_eq!(requests(&cluster), Vec::<String>::new(), "it waits for the end of the period");
+}
+
+/// An API server before 1.37 sets no generation.
+#[tokio::test(start_paused = true)]
+async fn without_generations_a_new_spec_is_synced_at_once_too() {
+    let cluster = start(environment().prepare(|sandbox| {
+        sandbox.unregister(&AUTOSCALERS);
+        sandbox.register_built_in(AUTOSCALERS, true, false);
+    }))
+    .await;
+    deployment(cluster.sandbox(), "web", 2, "200m");
+    autoscaler(cluster.sandbox(), "web", (1, 10), &[cpu(100)]);
+    cluster.settle().await;
+    assert_eq!(status(cluster.sandbox(), "web")["observedGeneration"], 0, "as upstream");
+    let most = json!({ "spec": { "maxReplicas": 3 } });
+    cluster.sandbox().patch(&AUTOSCALERS, &key("web"), &most).expect("it is there");
+    cluster.settle().await;
+    assert_eq!(replicas(cluster.sandbox(), "web"), 3);
+    cluster.sandbox().clear_requests();
+    cluster.advance(Duration::from_secs(40)).await;
+    let writes = requests(&cluster).into_iter().filter(|request| !request.starts_with("GET")).collect::<Vec<_>>();
+    assert_eq!(writes.len(), 1, "the status after the rescale is written once: {writes:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_the_gate_of_generations_a_new_spec_waits_for_the_period_and_the_status_has_none() {
+    let environment = environment().arguments(&["--feature-gates=HPAGeneration=false"]).prepare(|sandbox| {
+        sandbox.unregister(&AUTOSCALERS);
+        sandbox.register_built_in(AUTOSCALERS, true, true);
+    });
+    let cluster = start(environment).await;
+    deployment(cluster.sandbox(), "web", 2, "200m");
+    autoscaler(cluster.sandbox(), "web", (1, 10), &[cpu(100)]);
+    let observed = json!({ "status": { "observedGeneration": 1 } });
+    cluster.sandbox().patch_status(&AUTOSCALERS, &key("web"), &observed).expect("it is there");
+    cluster.settle().await;
+    assert_eq!(replicas(cluster.sandbox(), "web"), 4);
+    assert_eq!(status(cluster.sandbox(), "web").get("observedGeneration"), None, "it would never change again");
+    let most = json!({ "spec": { "maxReplicas": 3 } });
+    cluster.sandbox().patch(&AUTOSCALERS, &key("web"), &most).expect("it is there");
+    cluster.settle().await;
+    assert_eq!(replicas(cluster.sandbox(), "web"), 4, "the period has not passed");
+    cluster.advance(PERIOD).await;
+    cluster.settle().await;
+    assert_eq!(replicas(cluster.sandbox(), "web"), 3);
+}
+
+/// kubernetes#138294
+#[tokio::test(start_paused = true)]
+async fn a_new_autoscaler_has_its_conditions_before_the_period_ends() {
+    let cluster = start(environment().arguments(&["--horizontal-pod-autoscaler-sync-period=10m"])).await;
+    deployment(cluster.sandbox(), "web", 2, "100m");
+    autoscaler(cluster.sandbox(), "web", (1, 10), &[cpu(100)]);
+    cluster.advance(Duration::from_secs(1)).await;
+    let active = condition(cluster.sandbox(), "web", "ScalingActive");
+    assert!(active.starts_with("True ValidMetricFound"), "{active}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -136,7 +206,6 @@ async fn metrics_count_syncs_and_autoscalers_by_upstreams_names() {
     let cluster = start(environment()).await;
     deployment(cluster.sandbox(), "web", 2, "200m");
     autoscaler(cluster.sandbox(), "web", (1, 10), &[cpu(100)]);
-    cluster.advance(PERIOD).await;
     cluster.settle().await;
     let name = |rest: &str| format!("horizontal_pod_autoscaler_controller_{rest}");
     let page = cluster.metrics();
@@ -144,6 +213,7 @@ async fn metrics_count_syncs_and_autoscalers_by_upstreams_names() {
         "reconciliations_total{action=\"scale_up\",error=\"none\"} 1",
         "metric_computation_total{action=\"scale_up\",error=\"none\",metric_type=\"Resource\"} 1",
         "num_horizontal_pod_autoscalers 1",
+        "stale_sync_skips_total{group=\"autoscaling\",resource=\"horizontalpodautoscalers\"} 0",
         "desired_replicas{namespace=\"shop\",hpa_name=\"web\"} 4",
     ] {
         assert!(page.contains(&name(line)), "{line}: {page}");
@@ -155,6 +225,7 @@ async fn metrics_count_syncs_and_autoscalers_by_upstreams_names() {
         ("metric_computation_duration_seconds", "[BETA]"),
         ("num_horizontal_pod_autoscalers", "[ALPHA]"),
         ("desired_replicas", "[ALPHA]"),
+        ("stale_sync_skips", "[ALPHA]"),
     ] {
         let help = format!("# HELP {} {stability} ", name(family));
         assert!(page.contains(&help), "{help}: {page}");
@@ -178,7 +249,6 @@ async fn metrics_tell_what_was_wrong_and_which_way_was_scaled() {
     autoscaler_with(sandbox, "web", &json!({ "metrics": [cpu(100)], "behavior": behavior }));
     deployment(sandbox, "rest", 2, "100m");
     autoscaler(sandbox, "rest", (1, 10), &[cpu(100)]);
-    cluster.advance(PERIOD).await;
     cluster.settle().await;
     let page = cluster.metrics();
     for (action, error) in [("none", "internal"), ("none", "spec"), ("scale_down", "none"), ("none", "none")] {

@@ -108,24 +108,22 @@ async fn check(exhausted: Client) {
         autoscaler(sandbox, name, (1, 10), &[metric]);
         delay_scales(sandbox, name, Duration::from_secs(5));
     }
-    if exhausted == Client::Scale {
-        // Their scales are read when there is a limit.
-        cluster.advance(Duration::from_secs(2)).await;
-        delay_scales(sandbox, "greedy", Duration::from_mins(1));
-        exhaust(sandbox, exhausted);
-    } else {
+    if exhausted != Client::Scale {
         delay_scales(sandbox, "greedy", Duration::from_secs(2));
         exhaust(sandbox, exhausted);
-        cluster.advance(Duration::from_secs(2)).await;
     }
-    cluster.advance(Duration::from_secs(2)).await;
+    // By then the scales of these are requested. They come when the client is exhausted.
+    cluster.advance(Duration::from_secs(1)).await;
+    cluster.set_limits(Limits { qps: 0.0001, burst: BURST.into() });
+    if exhausted == Client::Scale {
+        // Their scales are read when there is a limit.
+        delay_scales(sandbox, "greedy", Duration::from_mins(1));
+        exhaust(sandbox, exhausted);
+    }
+    cluster.advance(Duration::from_secs(3)).await;
     deployment(sandbox, "late", 2, "1m");
     autoscaler(sandbox, "late", (4, 10), &[cpu(100)]);
-
-    // By now the scales of the first ones are requested. They come when the client is exhausted.
-    cluster.advance(Duration::from_secs(12)).await;
-    cluster.set_limits(Limits { qps: 0.0001, burst: BURST.into() });
-    cluster.advance(Duration::from_secs(6)).await;
+    cluster.advance(Duration::from_secs(3)).await;
 
     let requests = cluster.requests_of("horizontal-pod-autoscaler");
     let is_sent = |client: &Client| {

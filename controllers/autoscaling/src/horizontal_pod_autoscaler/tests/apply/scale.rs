@@ -41,7 +41,6 @@ async fn custom_and_external_metrics_scale_too() {
         }
     });
     let cluster = start(environment).await;
-    cluster.advance(PERIOD).await;
     cluster.settle().await;
     let sandbox = cluster.sandbox();
     assert_eq!(["web", "hits", "jobs"].map(|name| replicas(sandbox, name)), [4, 4, 4], "twice as many at once");
@@ -93,7 +92,7 @@ async fn ten_thousand_autoscalers_are_synced_within_one_period() {
             }
         });
     let cluster = environment.start().await;
-    cluster.advance(Duration::from_secs(16)).await;
+    cluster.advance(Duration::from_secs(14)).await;
     let all = requests(&cluster);
     let of = |method: &str, part: &str| {
         all.iter().filter(|request| request.starts_with(method) && request.contains(part)).count()
