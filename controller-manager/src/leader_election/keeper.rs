@@ -55,6 +55,9 @@ pub(crate) enum End {
 /// threads.
 const SECOND_LOOK: Duration = Duration::from_secs(2);
 
+/// Pause before a release is repeated that has met more than one conflict.
+const BETWEEN_CONFLICTS: Duration = Duration::from_millis(100);
+
 /// Options of a [`Keeper`].
 pub(crate) struct KeeperOptions {
     /// Namespace and name of the lease.
@@ -321,9 +324,12 @@ impl Keeper {
 
     /// Frees the lease, if this manager holds it, and hands `versions` over. Called after the last write.
     ///
+    /// A renewal that is still under way, or another client, may change the lease meanwhile: an update that meets a conflict
+    /// is repeated until the renew deadline.
+    ///
     /// # Upstream
     /// There the lease is read first. Here it is read only if the update of the last known version is refused, or if it
-    /// is not known whether a write took effect.
+    /// is not known whether a write took effect. After a conflict upstream also frees the lease of a new holder.
     pub(crate) async fn release(&mut self, versions: &CacheVersions) {
         let wall = self.options.clock.now();
         let held = self.elector.release(wall);
@@ -332,20 +338,26 @@ impl Keeper {
         }
         self.stop_leading();
         let released = async {
-            if let Some(freed) = held {
-                match self.free(&freed.object, &freed.record, versions).await {
-                    Err(error) if error.is_conflict() => {}
-                    answered => return answered,
+            let mut known = held;
+            let mut pause = Duration::ZERO;
+            loop {
+                if let Some(freed) = known {
+                    match self.free(&freed.object, &freed.record, versions).await {
+                        Err(error) if error.is_conflict() => {}
+                        answered => return answered,
+                    }
+                    sleep(std::mem::replace(&mut pause, BETWEEN_CONFLICTS)).await;
                 }
-            }
-            let read = self.options.api.get(const { &LeaseObject::RESOURCE }, &self.options.lease).await;
-            let object: LeaseObject = match read {
-                Err(error) if error.is_not_found() => return Ok(()),
-                read => read?,
-            };
-            match self.elector.freed(&Arc::new(object).lease(), wall) {
-                Some(freed) => self.free(&freed.object, &freed.record, versions).await,
-                None => Ok(()),
+                let read = self.options.api.get(const { &LeaseObject::RESOURCE }, &self.options.lease).await;
+                let object: LeaseObject = match read {
+                    Err(error) if error.is_not_found() => return Ok(()),
+                    read => read?,
+                };
+                // A conflict may come from a new holder, whose lease is not freed.
+                known = self.elector.freed(&Arc::new(object).lease(), wall);
+                if known.is_none() {
+                    return Ok(());
+                }
             }
         };
         match timeout(self.options.timing.renew_deadline, released).await {

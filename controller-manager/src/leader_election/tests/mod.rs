@@ -16,7 +16,7 @@ use kcm_framework::clock::SimulatedClock;
 use kcm_framework::events::Broadcaster;
 use kcm_framework::informers::{Factory, FactoryOptions};
 use kcm_framework::{CacheVersions, Metrics, Predecessor};
-use kcm_sandbox_apiserver::{EVENTS, Fault, LEASES, Sandbox, SandboxOptions, Verb};
+use kcm_sandbox_apiserver::{EVENTS, Fault, LEASES, Sandbox, SandboxOptions, Status, Verb};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -297,6 +297,83 @@ async fn a_lease_that_another_client_has_changed_is_read_before_it_is_released()
     assert_eq!(methods[..3], ["PUT", "GET", "PUT"], "{methods:?}");
     let lease = sandbox.get(&LEASES, &lease()).expect("the lease must exist");
     assert_eq!((&lease["spec"]["holderIdentity"], &lease["metadata"]["labels"]["a"]), (&"second".into(), &"b".into()));
+}
+
+/// Patches a label of the lease to `value`, which its holder does not see.
+fn label(sandbox: &Sandbox, value: usize) {
+    let labelled = serde_json::json!({ "metadata": { "labels": { "a": value.to_string() } } });
+    sandbox.patch(&LEASES, &lease(), &labelled).expect("the patch is valid");
+}
+
+/// Stops a leader whose lease another client changes before each of the first `conflicts` updates that release it.
+async fn release_among_conflicts(sandbox: &Sandbox, first: &mut Participant, conflicts: usize) {
+    sandbox.faults().delay_events(&LEASES, Duration::from_hours(1));
+    let slow = Fault::on(Verb::Update).resource(LEASES).delay(Duration::from_millis(10));
+    let slow = sandbox.faults().inject(slow);
+    first.stop.cancel();
+    let mut changed = 0;
+    while changed < conflicts {
+        sleep(Duration::from_millis(1)).await;
+        if slow.hits() > changed {
+            changed += 1;
+            label(sandbox, changed);
+        }
+    }
+    drop(first.task.join_next().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_that_meets_conflicts_is_repeated() {
+    for conflicts in [1, 2, 5] {
+        let sandbox = Sandbox::new(SandboxOptions::default());
+        let mut first = participant(&sandbox, "first", 1);
+        first.leads().await;
+        sleep(Duration::from_millis(1_900)).await;
+        release_among_conflicts(&sandbox, &mut first, conflicts).await;
+        assert_eq!(record(&sandbox)["holderIdentity"], "", "after {conflicts} conflicts");
+        let lease = sandbox.get(&LEASES, &lease()).expect("the lease must exist");
+        assert_eq!(lease["metadata"]["labels"]["a"], conflicts.to_string(), "the changes of others stay");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_that_meets_conflicts_without_end_ends_at_the_renew_deadline() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let mut first = participant(&sandbox, "first", 1);
+    first.leads().await;
+    let conflict = Fault::on(Verb::Update).resource(LEASES).fail(Status::conflict(&LEASES, lease().name(), "test"));
+    let conflict = sandbox.faults().inject(conflict);
+    let stopped = Instant::now();
+    first.stop.cancel();
+    drop(first.task.join_next().await);
+    let took = stopped.elapsed();
+    let expected = TIMING.renew_deadline..TIMING.renew_deadline + Duration::from_secs(2);
+    assert!(expected.contains(&took), "it took {took:?}");
+    assert!((2..=200).contains(&conflict.hits()), "it sent {} updates", conflict.hits());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_does_not_free_the_lease_of_another_that_a_conflict_shows() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let mut first = participant(&sandbox, "first", 1);
+    first.leads().await;
+    sleep(Duration::from_millis(1_900)).await;
+    sandbox.faults().delay_events(&LEASES, Duration::from_hours(1));
+    let slow = Fault::on(Verb::Update).resource(LEASES).delay(Duration::from_millis(10));
+    let slow = sandbox.faults().inject(slow);
+    first.stop.cancel();
+    while slow.hits() == 0 {
+        sleep(Duration::from_millis(1)).await;
+    }
+    label(&sandbox, 1);
+    while slow.hits() == 1 {
+        sleep(Duration::from_millis(1)).await;
+    }
+    let taken = serde_json::json!({ "spec": { "holderIdentity": "second" } });
+    sandbox.patch(&LEASES, &lease(), &taken).expect("the patch is valid");
+    drop(first.task.join_next().await);
+    assert_eq!(slow.hits(), 2);
+    assert_eq!(record(&sandbox)["holderIdentity"], "second");
 }
 
 #[tokio::test(start_paused = true)]
