@@ -114,6 +114,7 @@ impl Keeper {
         let mut next_attempt = Instant::now();
         let mut was_blocked = false;
         loop {
+            let expected_at = self.expected_at();
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return End::Stopped,
@@ -126,6 +127,7 @@ impl Keeper {
                     }
                 }
                 Ok(()) = self.options.ready.changed() => next_attempt = Instant::now(),
+                () = end_of(expected_at, &*self.options.elapsed) => self.publish(),
                 () = sleep_until(next_attempt) => {
                     let is_blocked = self.options.watchdog.is_over();
                     if is_blocked && was_blocked {
@@ -144,6 +146,12 @@ impl Keeper {
                 }
             }
         }
+    }
+
+    /// Time at which this manager expects to lead. `None` if it is published that it does.
+    fn expected_at(&self) -> Option<Mark> {
+        let may_lead = *self.options.ready.borrow() && !self.options.leadership.borrow().is_expected;
+        self.elector.expects_to_lead_from().filter(|_| may_lead)
     }
 
     /// Returns `true` if the controllers can act under the lease, or could until recently. Steps down otherwise: another
@@ -283,7 +291,9 @@ impl Keeper {
         if leads && !led {
             self.terms += 1;
         }
+        let expected_from = self.elector.expects_to_lead_from().filter(|_| *self.options.ready.borrow());
         let leadership = Leadership {
+            is_expected: expected_from.is_some_and(|from| from <= self.options.elapsed.now()),
             holder: self.elector.holder().map(str::to_owned),
             term: leads.then_some(self.terms),
             predecessor: if leads { self.predecessor.clone() } else { Predecessor::Unknown },

@@ -93,7 +93,7 @@ impl Candidate {
         let held = Held { fence, connection: Arc::new(handle.clone()) };
         let lease = Lease { options: main, compete: Arc::clone(compete), held };
         let leadership = lease.options.leadership.subscribe();
-        let mut leader = Leader { handle, policy, handover, leadership, migration, term: None };
+        let mut leader = Leader { handle, policy, handover, leadership, migration, term: None, expects: false };
         if policy.warm_standby {
             leader.run_warm(manager, lease, &stop).await
         } else {
@@ -125,6 +125,8 @@ struct Leader {
     migration: Option<Migration>,
     /// The term in which the loops run.
     term: Option<u64>,
+    /// Whether the manager prepares a takeover.
+    expects: bool,
 }
 
 impl Leader {
@@ -252,6 +254,13 @@ impl Leader {
         }
     }
 
+    /// Prepares a takeover that is expected.
+    fn expect(&mut self, is_expected: bool) {
+        if std::mem::replace(&mut self.expects, is_expected) != is_expected {
+            self.handle.expect_takeover(is_expected);
+        }
+    }
+
     /// Starts the loops when this process leads, and stops them when it does not; returns why the process must end.
     async fn act(&mut self) -> Ended {
         self.leadership.mark_changed();
@@ -267,11 +276,12 @@ impl Leader {
                     }
                 }
             }
-            let (term, predecessor) = {
+            let (term, is_expected, predecessor) = {
                 let leadership = self.leadership.borrow_and_update();
-                (leadership.term, leadership.predecessor.clone())
+                (leadership.term, leadership.is_expected, leadership.predecessor.clone())
             };
             if term == self.term {
+                self.expect(is_expected);
                 continue;
             }
             if self.term.is_some() {
@@ -298,6 +308,8 @@ impl Leader {
                     }
                 }
             }
+            // The proofs of a takeover that has begun go on with what was prepared.
+            self.expect(is_expected);
         }
     }
 }

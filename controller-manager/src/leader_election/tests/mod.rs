@@ -409,6 +409,28 @@ async fn a_standby_leads_within_the_duration_and_a_second_of_the_death_of_the_le
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_standby_expects_to_lead_shortly_before_the_lease_expires_and_not_while_it_is_renewed() {
+    for seed in 0..10 {
+        let sandbox = Sandbox::new(SandboxOptions::default());
+        let mut first = participant(&sandbox, "first", seed);
+        first.leads().await;
+        let mut second = participant(&sandbox, "second", seed + 100);
+        let mut changes = second.leadership.clone();
+        let expected = changes.wait_for(|leadership| leadership.is_expected);
+        assert!(timeout(Duration::from_mins(2), expected).await.is_err(), "the lease is renewed");
+        first.task.shutdown().await;
+        let expected = second.leadership.wait_for(|leadership| leadership.is_expected);
+        drop(timeout(Duration::from_mins(1), expected).await.expect("the lease expires").expect("it must run"));
+        let since = Instant::now();
+        second.leads().await;
+        let ahead = since.elapsed();
+        let bounds = Duration::from_millis(750)..=Duration::from_millis(1_300);
+        assert!(bounds.contains(&ahead), "{ahead:?} before it led, with seed {seed}");
+        assert!(!second.leadership.borrow().is_expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_leader_that_cannot_renew_stops_within_the_renew_deadline_and_leads_again_when_it_can() {
     let sandbox = Sandbox::new(SandboxOptions::default());
     let mut first = participant(&sandbox, "first", 1);
