@@ -301,6 +301,14 @@ impl Factory {
         join_all(proofs).await.into_iter().flatten().collect()
     }
 
+    /// Has the revision of the storage compared with the caches, because it may have gone back: for example, an object was
+    /// read with a version below its last known version.
+    ///
+    /// There is one request in ten seconds at most, and no cache is listed again if the storage has not gone back.
+    pub fn suspect_rollback(&self) {
+        self.inner.rollback_suspected.notify_one();
+    }
+
     /// The watches that prepare the proofs of a takeover that is expected. A cache that has not synced has none: it is
     /// proven by its list.
     pub fn look_ahead(&self) -> LookAhead {

@@ -206,6 +206,14 @@ impl<O: Clone> Elector<O> {
         }
     }
 
+    /// Returns `true` if the response to a request has an older version than the lease that was last seen: the storage of
+    /// the API server has gone back.
+    #[must_use]
+    pub(crate) fn has_gone_back(&self, response: &LeaseResponse<O>) -> bool {
+        let LeaseResponse::Lease(lease) = response else { return false };
+        self.last_lease().is_some_and(|last| lease.version.is_at_least(&last.version) == Some(false))
+    }
+
     /// Returns `true` if this participant leads at `now`.
     #[must_use]
     pub(crate) fn leads(&self, now: Mark) -> bool {

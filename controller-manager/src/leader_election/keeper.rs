@@ -85,6 +85,8 @@ pub(crate) struct KeeperOptions {
     pub(crate) elapsed: Arc<dyn ElapsedClock>,
     /// The connection for the requests of the controllers.
     pub(crate) connection: Arc<dyn RequestConnection>,
+    /// Has the caches compared with the storage of the API server, which may have gone back.
+    pub(crate) suspect_rollback: Box<dyn Fn() + Send + Sync>,
 }
 
 /// Time after which an unusable connection is looked at again, which sends no request.
@@ -224,6 +226,10 @@ impl Keeper {
                     LeaseResponse::Failed
                 }
             };
+            if self.elector.has_gone_back(&answer) {
+                tracing::warn!(lease = %self.options.lease, "Version of the lease has gone back, as after a restore of etcd");
+                (self.options.suspect_rollback)();
+            }
             let next = self.elector.answered(&request, sent, answer, self.options.elapsed.now(), &mut self.rng);
             self.publish();
             match next {

@@ -217,6 +217,7 @@ pub(crate) async fn keep_through(
     let (mut tasks, end_of_events) = (JoinSet::new(), CancellationToken::new());
     tasks.spawn(broadcaster.run(end_of_events.clone(), FLUSH));
     let api = clients.client_for(IDENTITY);
+    let (of_lease, of_controllers) = (factory.clone(), Arc::clone(&connection));
     let options = KeeperOptions {
         lease,
         timing,
@@ -231,6 +232,10 @@ pub(crate) async fn keep_through(
         ready: ready.subscribe(),
         elapsed,
         connection,
+        suspect_rollback: Box::new(move || {
+            of_lease.suspect_rollback();
+            of_controllers.suspect_rollback();
+        }),
     };
     let mut keeper = Keeper::new(Elector::new(identity, timing), options);
     let end = keeper.run(&stop.requested).await;

@@ -417,6 +417,31 @@ async fn a_lease_expires_if_a_write_has_no_answer_within_the_shutdown_timeout() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_restore_of_etcd_that_breaks_no_watch_is_noticed_within_two_renewals() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let _leader = Replica::start(&sandbox, 1);
+    create(&sandbox, &REPLICA_SETS, "a", &set_spec("a", 1));
+    let pods = || sandbox.list(&PODS, None).len();
+    until("it leads", || pods() == 1).await;
+    let backup = sandbox.version();
+    sleep(Duration::from_mins(1)).await;
+    for resource in [&PODS, &REPLICA_SETS] {
+        sandbox.bookmark(resource);
+    }
+    sleep(Duration::from_millis(10)).await;
+    for resource in [&PODS, &REPLICA_SETS, &JOBS, &LEASES] {
+        sandbox.faults().silence_watches(resource);
+    }
+    sandbox.restore(backup).expect("its events are kept");
+    sandbox.patch(&REPLICA_SETS, &key("a"), &json!({ "spec": { "replicas": 3 } })).expect("it is valid");
+    let restored = Instant::now();
+    until("the change is seen", || pods() == 3).await;
+    assert!(restored.elapsed() < Duration::from_secs(5), "{:?}", restored.elapsed());
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(pods(), 3);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_second_signal_ends_a_leader_at_once() {
     let stuck = Fault::on(Verb::Create).resource(PODS).times(1).stall();
     let (sandbox, leader, _standby) = while_a_pod_is_created(stuck).await;

@@ -58,13 +58,16 @@ struct Surroundings {
     clock: SimulatedElapsed,
     connection: Arc<Mutex<Option<Instant>>>,
     ready: watch::Receiver<bool>,
+    /// Number of suspicions that the storage of the API server has gone back.
+    rollbacks: Arc<AtomicUsize>,
 }
 
 impl Default for Surroundings {
     fn default() -> Self {
         let watchdog = Watchdog::new(Heartbeat::new(), Duration::MAX, || {});
         let ready = watch::Sender::new(true).subscribe();
-        Self { watchdog, clock: SimulatedElapsed::starting_now(), connection: Arc::default(), ready }
+        let (connection, rollbacks) = (Arc::default(), Arc::default());
+        Self { watchdog, clock: SimulatedElapsed::starting_now(), connection, ready, rollbacks }
     }
 }
 
@@ -73,6 +76,8 @@ impl RequestConnection for Mutex<Option<Instant>> {
     fn unusable(&self) -> Option<(Duration, String)> {
         self.lock().map(|since| (since.elapsed(), "etcd-readiness failed".to_owned()))
     }
+
+    fn suspect_rollback(&self) {}
 }
 
 fn participant(sandbox: &Sandbox, identity: &str, seed: u64) -> Participant {
@@ -85,7 +90,7 @@ fn participant_when(sandbox: &Sandbox, identity: &str, seed: u64, ready: watch::
 }
 
 fn participant_in(sandbox: &Sandbox, identity: &str, seed: u64, surroundings: Surroundings) -> Participant {
-    let Surroundings { watchdog, clock: elapsed, connection, ready } = surroundings;
+    let Surroundings { watchdog, clock: elapsed, connection, ready, rollbacks } = surroundings;
     let clients =
         ClientBuilder::new(sandbox.client(), UserAgent::new("kube-controller-manager", "v0", ""), Limits::UNLIMITED);
     let factory = Factory::new(FactoryOptions::new(clients.kube_client_for("leader-election"), seed));
@@ -114,6 +119,9 @@ fn participant_in(sandbox: &Sandbox, identity: &str, seed: u64, surroundings: Su
         watchdog,
         elapsed: Arc::new(elapsed),
         connection,
+        suspect_rollback: Box::new(move || {
+            rollbacks.fetch_add(1, Ordering::Relaxed);
+        }),
     };
     let mut keeper = Keeper::new(Elector::new(identity, TIMING), options);
     let stop = CancellationToken::new();
@@ -473,6 +481,25 @@ async fn a_standby_does_not_create_a_deleted_lease_while_its_holder_may_write() 
         assert!(first.fence.is_closed(), "after {:?} with seed {seed}", deleted.elapsed());
         assert_eq!(record(&sandbox)["leaseTransitions"], 0);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restore_of_etcd_shows_in_the_version_of_the_lease() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let (of_first, of_second) = (Surroundings::default(), Surroundings::default());
+    let mut first = participant_in(&sandbox, "first", 1, of_first.clone());
+    first.leads().await;
+    let _second = participant_in(&sandbox, "second", 2, of_second.clone());
+    let backup = sandbox.version();
+    sleep(Duration::from_mins(2)).await;
+    let suspicions = || [&of_first, &of_second].map(|of| of.rollbacks.load(Ordering::Relaxed));
+    assert_eq!(suspicions(), [0, 0], "each renewal has a new version");
+    // No watch breaks.
+    sandbox.faults().silence_watches(&LEASES);
+    sandbox.restore(backup).expect("its events are kept");
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(suspicions(), [1, 1]);
+    assert_eq!(first.leadership.borrow().term, Some(1), "its record is in the backup");
 }
 
 #[tokio::test(start_paused = true)]
