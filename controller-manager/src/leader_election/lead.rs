@@ -13,12 +13,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::ended::Ended;
 use super::fences::closed_for_lease;
-use super::health::LeaderHealth;
+use super::health::{LeaderHealth, Watched};
 use super::leadership::Leadership;
 use super::migration::{Migration, MigrationLease};
 use super::report::LeaseMetrics;
 use super::settings::{Election, Policy};
-use super::thread::{Compete, GiveUp, Held, LeaseThread, LeaseThreadError, Options};
+use super::thread::{Compete, GiveUp, Held, LeaseConnection, LeaseThread, LeaseThreadError, Options};
 use super::watchdog::Watchdog;
 
 /// A process that competes for the lease of its manager, and for the lease of leader migration if it is enabled.
@@ -40,6 +40,7 @@ impl Candidate {
     ) -> Self {
         let Election { settings, policy, limits, releases, migration } = election;
         let main = Options {
+            connection: LeaseConnection::new(&settings.lease(), &identity),
             lease: settings.lease(),
             identity,
             timing: settings.timing(),
@@ -59,7 +60,11 @@ impl Candidate {
     /// The health check of all leases.
     pub(crate) fn health(&self) -> LeaderHealth {
         let leases = [Some(&self.main), self.migration.as_ref().map(MigrationLease::options)];
-        let watched = |options: &Options| (options.lease.name().to_owned(), options.leadership.subscribe());
+        let watched = |options: &Options| Watched {
+            name: options.lease.name().to_owned(),
+            leadership: options.leadership.subscribe(),
+            connection: options.connection.clone(),
+        };
         let leases = leases.into_iter().flatten().map(watched).collect();
         LeaderHealth::new(self.main.timing.lease_duration, leases, Arc::clone(&self.main.elapsed))
     }

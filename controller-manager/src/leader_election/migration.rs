@@ -23,7 +23,7 @@ use super::ended::Ended;
 use super::fences::closed_for_lease;
 use super::leadership::Leadership;
 use super::settings::{MigrationSettings, Policy};
-use super::thread::{Compete, GiveUp, Held, LeaseThread, LeaseThreadError, Options};
+use super::thread::{Compete, GiveUp, Held, LeaseConnection, LeaseThread, LeaseThreadError, Options};
 
 /// The lease of leader migration, before its manager runs.
 pub(super) struct MigrationLease {
@@ -36,7 +36,8 @@ impl MigrationLease {
     pub(super) fn new(settings: MigrationSettings, main: &Options) -> Self {
         let MigrationSettings { lease, controllers } = settings;
         let lease = ObjectKey::namespaced(main.lease.namespace().unwrap_or_default(), lease.as_str());
-        let options = Options { lease, leadership: watch::Sender::default(), ..main.clone() };
+        let connection = LeaseConnection::new(&lease, &main.identity);
+        let options = Options { lease, connection, leadership: watch::Sender::default(), ..main.clone() };
         Self { options, controllers }
     }
 

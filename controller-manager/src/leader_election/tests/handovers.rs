@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::*;
 use crate::leader_election::settings::{Election, LeaderElection, MigrationSettings, Policy};
 use crate::leader_election::thread::{Compete, LeaseThread, StopLease, keep_through};
-use crate::leader_election::{Candidate, Ended};
+use crate::leader_election::{Candidate, Ended, LeaderHealth};
 
 /// The end of a leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +43,7 @@ struct Replica {
     lease: Arc<Mutex<JoinSet<()>>>,
     /// Requests for the lease hang while it is set.
     is_cut: Arc<AtomicBool>,
+    health: LeaderHealth,
 }
 
 fn manager(sandbox: &Sandbox, seed: u64) -> (Manager, Arc<Metrics>) {
@@ -118,11 +119,12 @@ impl Replica {
         let plugins = metrics.exec_plugins().clone();
         let elapsed = Arc::new(SimulatedElapsed::starting_now());
         let candidate = Candidate::new(identity.clone(), election, leases, plugins, watchdog, elapsed);
+        let health = candidate.health();
         let stop = Stop::default();
         let mut running = JoinSet::new();
         let stopped = stop.clone();
         running.spawn(async move { candidate.run_with(manager, &compete, stopped).await });
-        Self { identity, stop, manager: running, lease, is_cut }
+        Self { identity, stop, manager: running, lease, is_cut, health }
     }
 
     async fn end(mut self, end: End) {
@@ -439,6 +441,24 @@ async fn a_restore_of_etcd_that_breaks_no_watch_is_noticed_within_two_renewals()
     assert!(restored.elapsed() < Duration::from_secs(5), "{:?}", restored.elapsed());
     sleep(Duration::from_mins(1)).await;
     assert_eq!(pods(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_of_the_connection_of_a_lease_shows_in_a_check_of_its_own() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let leader = Replica::start(&sandbox, 1);
+    until("it leads", || sandbox.get(&LEASES, &lease()).is_some()).await;
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(leader.health.check_connections(), Ok(()));
+    sandbox.faults().stop_api_server();
+    sleep(Duration::from_secs(5)).await;
+    let problem = leader.health.check_connections().expect_err("it is stopped");
+    let expected = format!("the API server has been unreachable for the lease {} for ", lease().name());
+    assert!(problem.starts_with(&expected) && problem.ends_with("connection lost"), "{problem}");
+    sandbox.faults().end_outage();
+    sleep(Duration::from_secs(3)).await;
+    assert_eq!(leader.health.check_connections(), Ok(()));
+    assert_eq!(held_by(&sandbox), leader.identity);
 }
 
 #[tokio::test(start_paused = true)]
