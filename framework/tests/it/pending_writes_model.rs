@@ -151,6 +151,9 @@ struct Model {
     relists: u8,
 }
 
+/// A state, until it is visited, with the number of the state before it and the action between them.
+type Reached = (Option<(usize, Action)>, Option<State>);
+
 /// The result of a search.
 #[derive(Debug)]
 struct Visited {
@@ -340,12 +343,11 @@ impl Model {
     fn search(&self) -> Result<Visited, (Vec<Action>, String)> {
         let initial = self.initial();
         let mut known = HashSet::from([self.fingerprint(&initial)]);
-        // Each state with the action that led to it and the state before.
-        let mut states: Vec<(Option<(usize, Action)>, Option<State>)> = vec![(None, Some(initial))];
+        let mut states: Vec<Reached> = vec![(None, Some(initial))];
         let (mut at, mut reconciles) = (0, 0);
         while at < states.len() {
             let state = states[at].1.take().expect("each state is visited once");
-            let path = |states: &[(Option<(usize, Action)>, Option<State>)]| {
+            let path = |states: &[Reached]| {
                 let before = std::iter::successors(states[at].0, |(before, _)| states[*before].0);
                 let mut path: Vec<Action> = before.map(|(_, action)| action).collect();
                 path.reverse();
@@ -394,10 +396,14 @@ impl Model {
             }
         }
         state.session.is_some().hash(hasher);
-        state.session.iter().flatten().for_each(|write| hash_write(write, hasher));
+        for write in state.session.iter().flatten() {
+            hash_write(write, hasher);
+        }
         if let Some((writes, check_at)) = state.pending.of(&KEY) {
             left(check_at).hash(hasher);
-            writes.iter().for_each(|write| hash_write(write, hasher));
+            for write in writes {
+                hash_write(write, hasher);
+            }
         }
         for Listing { check, begun, list_version, live } in &state.listings {
             (
