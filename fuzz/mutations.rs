@@ -43,7 +43,6 @@ pub(crate) fn mutate(seeds: &[&[u8]], rounds: usize, check: impl Fn(&[u8])) {
     }
 }
 
-/// Makes one change.
 fn change(input: &mut Vec<u8>, seeds: &[&[u8]], random: &mut Random) {
     let at = random.below(input.len() + 1);
     let end = (at + random.below(16)).min(input.len());

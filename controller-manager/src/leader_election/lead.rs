@@ -130,7 +130,7 @@ struct Leader {
     migration: Option<Migration>,
     /// The term in which the loops run.
     term: Option<u64>,
-    /// Whether the manager prepares a takeover.
+    /// `true` while the manager prepares a takeover.
     expects: bool,
 }
 

@@ -73,7 +73,7 @@ pub(super) struct Migration {
     thread: Option<LeaseThread>,
     /// The term in which the loops run.
     term: Option<u64>,
-    /// Whether the manager prepares a takeover.
+    /// `true` while the manager prepares a takeover.
     expects: bool,
 }
 

@@ -14,7 +14,6 @@ use kcm_framework::consistency::pending_writes::{LiveCheck, LiveState, PendingWr
 use kcm_informers::ObjectState;
 use tokio::time::Instant;
 
-/// The only key.
 const KEY: u8 = 0;
 
 /// Time of one step: two steps are past the time after which a write is checked, and are the deadline of a request.
@@ -89,11 +88,9 @@ struct Listing {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Action {
-    /// The reconcile begins.
     Begins,
     /// The reconcile writes to that cache.
     Writes(usize, Write, Response),
-    /// The reconcile ends.
     Ends,
     /// A write that is under way takes effect.
     Lands(usize),

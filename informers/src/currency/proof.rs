@@ -60,7 +60,6 @@ pub(crate) struct Proof {
 pub(crate) struct History {
     /// The version up to which they have shown all events.
     up_to: ResourceVersion,
-    /// The last event.
     last: Option<ResourceVersion>,
 }
 

@@ -7,7 +7,6 @@ use kcm_api::PartialObjectMeta;
 use kcm_informers::Event;
 use kcm_informers::frames::{Lines, Messages, TooLong};
 
-/// Longest event.
 const LONGEST: usize = 4096;
 
 /// A body of a watch, whose first byte is the length of its chunks: its events do not depend on how it is cut, and each is
