@@ -24,7 +24,7 @@ pub struct Loop {
     pub(crate) run: LoopFn,
     /// Data for the debug endpoints. `None` for a loop without keys.
     pub(crate) inspect: Option<Arc<dyn Inspect>>,
-    /// Progress of the loop. `None` for a task, of which nobody knows if it has something to do.
+    /// Progress of the loop. `None` for a task without steps, of which nobody knows if it has work.
     pub(crate) progress: Option<Arc<dyn Progress>>,
 }
 

@@ -99,7 +99,7 @@ pub use manager::{
 };
 pub use metrics::{ExpositionOptions, Format, Metrics, NotAMetricLabel};
 pub use panics::TaskPanics;
-pub use progress::{HeldKeys, STALLED_AFTER, Stall};
+pub use progress::{HeldKeys, STALLED_AFTER, Stall, Step, Steps};
 pub use queue_key::QueueKey;
 pub use reconcile::{
     Class, Delete, NameGenerator, ObjectSource, Reconcile, ReconcileError, ReconcileObject, Session, SessionOf,

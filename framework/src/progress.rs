@@ -1,5 +1,8 @@
 //! Detects loops that make no progress.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -48,6 +51,86 @@ impl Stall {
     }
 }
 
+/// The steps of a task, by which a task that hangs is found: the task is stalled if none of its steps has ended for two
+/// minutes while one is under way.
+///
+/// A task that waits for work has no step under way. Each step costs a map entry with its name. Cheap to clone; all clones
+/// are one.
+///
+/// ```
+/// use kcm_framework::{Loops, Steps};
+///
+/// async fn copy_to(_: &str) {}
+///
+/// let steps = Steps::default();
+/// let of_task = steps.clone();
+/// let loops = Loops::new().task("copies", move |cancel| {
+///     let steps = of_task.clone();
+///     Box::pin(async move {
+///         let copying = async {
+///             for target in ["a", "b"] {
+///                 let _step = steps.begin(target);
+///                 copy_to(target).await;
+///             }
+///         };
+///         cancel.run_until_cancelled(copying).await;
+///         Ok(())
+///     })
+/// });
+/// # drop(
+/// loops.in_steps(&steps)
+/// # );
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Steps(Arc<Mutex<UnderWay>>);
+
+/// The steps that are under way, in the order of their beginning.
+#[derive(Debug, Default)]
+struct UnderWay {
+    steps: BTreeMap<u64, (Cow<'static, str>, Instant)>,
+    begun: u64,
+    last_end: Option<Instant>,
+}
+
+impl Steps {
+    /// Begins a step, which ends when the value is dropped. Operators see `name` if it does not end.
+    pub fn begin(&self, name: impl Into<Cow<'static, str>>) -> Step {
+        let under_way = &mut *self.0.lock();
+        under_way.begun += 1;
+        under_way.steps.insert(under_way.begun, (name.into(), Instant::now()));
+        Step { steps: self.clone(), id: under_way.begun }
+    }
+}
+
+impl Progress for Steps {
+    fn stall(&self) -> Option<Stall> {
+        let under_way = self.0.lock();
+        let (name, began) = under_way.steps.values().next()?;
+        let since = under_way.last_end.map_or(*began, |end| end.max(*began));
+        Stall::after(STALLED_AFTER, &**name, since.elapsed())
+    }
+
+    fn held(&self) -> HeldKeys {
+        HeldKeys::default()
+    }
+}
+
+/// A step of a task, until it is dropped. Made by [`Steps::begin`].
+#[derive(Debug)]
+#[must_use = "the step ends when it is dropped"]
+pub struct Step {
+    steps: Steps,
+    id: u64,
+}
+
+impl Drop for Step {
+    fn drop(&mut self) {
+        let under_way = &mut *self.steps.0.lock();
+        under_way.steps.remove(&self.id);
+        under_way.last_end = Some(Instant::now());
+    }
+}
+
 /// The runs of periodic work.
 #[derive(Debug)]
 pub(crate) struct Runs {
@@ -75,5 +158,27 @@ impl Progress for Runs {
 
     fn held(&self) -> HeldKeys {
         HeldKeys::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_step_that_waits_while_others_end_is_no_stall() {
+        let steps = Steps::default();
+        let first = steps.begin("first");
+        for _ in 0..10 {
+            let other = steps.begin("other");
+            tokio::time::advance(STALLED_AFTER / 2).await;
+            assert_eq!(steps.stall(), None);
+            drop(other);
+        }
+        tokio::time::advance(STALLED_AFTER).await;
+        let stall = Stall { key: "first".to_owned(), duration: STALLED_AFTER };
+        assert_eq!(steps.stall(), Some(stall));
+        drop(first);
+        assert_eq!(steps.stall(), None);
     }
 }

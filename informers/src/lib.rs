@@ -191,7 +191,7 @@ pub use connection::{
     Connection, ConnectionChange, ConnectionChanges, ConnectionMonitor, ConnectionStatus, PROBE_GAP, ProbePath,
     Reachability, is_refused_by_authorizer, is_storage_failure, may_be_outage,
 };
-pub use currency::{Evidence, HandedOver};
+pub use currency::{Evidence, HandedOver, LookAhead};
 pub use envelope::{Event, EventError, EventKind, Object};
 pub use event_handlers::{HandlerOptions, HandlerRegistration};
 pub use factory::{CurrentCache, Factory, FactoryOptions};

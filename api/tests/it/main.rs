@@ -3,6 +3,7 @@
 mod autoscaled_pod;
 mod deployment;
 mod document;
+mod mutations;
 mod needs;
 mod quantity;
 mod selector;

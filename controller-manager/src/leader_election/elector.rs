@@ -47,6 +47,9 @@ const JITTER_FACTOR: f64 = 1.2;
 /// The longest delay between the expiry of a lease and the attempt to take it. Candidates draw different ones.
 const AFTER_EXPIRY: Duration = Duration::from_millis(500);
 
+/// Time before the expiry of a lease from which a candidate expects to lead: a twentieth of the default duration.
+pub(crate) const EXPECTS: Duration = Duration::from_millis(750);
+
 /// The holder of a lease and its times (client-go: `LeaderElectionRecord`).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct LeaseRecord {
@@ -203,6 +206,14 @@ impl<O: Clone> Elector<O> {
         }
     }
 
+    /// Returns `true` if the response to a request has an older version than the lease that was last seen: the storage of
+    /// the API server has gone back.
+    #[must_use]
+    pub(crate) fn has_gone_back(&self, response: &LeaseResponse<O>) -> bool {
+        let LeaseResponse::Lease(lease) = response else { return false };
+        self.last_lease().is_some_and(|last| lease.version.is_at_least(&last.version) == Some(false))
+    }
+
     /// Returns `true` if this participant leads at `now`.
     #[must_use]
     pub(crate) fn leads(&self, now: Mark) -> bool {
@@ -237,6 +248,17 @@ impl<O: Clone> Elector<O> {
     #[must_use]
     pub(crate) fn is_on_slow_path(&self) -> bool {
         self.stage == Stage::Write && self.holder() == Some(&*self.identity)
+    }
+
+    /// Time from which this participant expects to lead, because another holder has not renewed the lease.
+    #[must_use]
+    pub(crate) fn expects_to_lead_from(&self) -> Option<Mark> {
+        match &self.observed {
+            Observed::Lease(lease, since) if self.holder().is_some_and(|holder| holder != self.identity) => {
+                Some(*since + lease.record.duration.saturating_sub(EXPECTS))
+            }
+            Observed::Lease(..) | Observed::Nothing | Observed::Deleted { .. } => None,
+        }
     }
 
     /// The next request of the current attempt. `wall` is written into the record.

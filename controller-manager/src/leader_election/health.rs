@@ -8,6 +8,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use super::leadership::Leadership;
+use super::thread::LeaseConnection;
 
 /// Time after the end of its lease for which a leader that has not noticed the end is still healthy.
 ///
@@ -39,27 +40,33 @@ pub(crate) struct LeaseStatus {
 #[must_use]
 pub(crate) struct LeaderHealth {
     duration: Duration,
-    leases: Vec<(String, watch::Receiver<Leadership>)>,
+    leases: Vec<Watched>,
     clock: Arc<dyn ElapsedClock>,
+}
+
+/// A lease, as its health check sees it.
+#[derive(Debug, Clone)]
+pub(crate) struct Watched {
+    pub(crate) name: String,
+    pub(crate) leadership: watch::Receiver<Leadership>,
+    pub(crate) connection: LeaseConnection,
 }
 
 impl LeaderHealth {
     /// The name of the check.
     pub(crate) const NAME: &str = "leaderElection";
+    /// The name of the readiness check of the connections of the leases.
+    pub(crate) const CONNECTION: &str = "lease-connection";
 
     /// A check of leases that are valid for `duration` by `clock` after each renewal, each with its name.
-    pub(crate) fn new(
-        duration: Duration,
-        leases: Vec<(String, watch::Receiver<Leadership>)>,
-        clock: Arc<dyn ElapsedClock>,
-    ) -> Self {
+    pub(crate) fn new(duration: Duration, leases: Vec<Watched>, clock: Arc<dyn ElapsedClock>) -> Self {
         Self { duration, leases, clock }
     }
 
     /// The status of each lease.
     pub(crate) fn leases(&self) -> Vec<LeaseStatus> {
         let now = self.clock.now();
-        let status = |(name, leadership): &(String, watch::Receiver<Leadership>)| {
+        let status = |Watched { name, leadership, connection: _ }: &Watched| {
             let leadership = leadership.borrow();
             let renewed = leadership.renewed_at.map(|renewed_at| now.saturating_duration_since(renewed_at));
             LeaseStatus {
@@ -78,11 +85,24 @@ impl LeaderHealth {
     /// The reason why this process is unhealthy.
     pub(crate) fn check(&self) -> Result<(), String> {
         let now = self.clock.now();
-        self.leases.iter().try_for_each(|(name, leadership)| {
+        self.leases.iter().try_for_each(|Watched { name, leadership, connection: _ }| {
             if is_overdue(leadership.borrow().renewed_at, self.duration, now) {
                 return Err(format!("failed election to renew leadership on lease {name}"));
             }
             Ok(())
+        })
+    }
+
+    /// Checks the connections of all leases, for readiness: a restart does not cure an outage.
+    ///
+    /// # Errors
+    /// The lease that cannot be renewed, since when, and why.
+    pub(crate) fn check_connections(&self) -> Result<(), String> {
+        self.leases.iter().try_for_each(|Watched { name, leadership: _, connection }| {
+            let status = connection.status();
+            let Some(unreachable_for) = status.unreachable_for() else { return Ok(()) };
+            let (seconds, cause) = (unreachable_for.as_secs(), status.cause.unwrap_or_default());
+            Err(format!("the API server has been unreachable for the lease {name} for {seconds} s: {cause}"))
         })
     }
 }
@@ -95,11 +115,17 @@ fn is_overdue(renewed_at: Option<Mark>, duration: Duration, now: Mark) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use kcm_framework::api::ObjectKey;
     use kcm_framework::client::SimulatedElapsed;
 
     use super::*;
 
     const DURATION: Duration = Duration::from_secs(15);
+
+    fn watched(name: &str, leadership: &watch::Sender<Leadership>) -> Watched {
+        let connection = LeaseConnection::new(&ObjectKey::namespaced("kube-system", name), "a_1");
+        Watched { name: name.to_owned(), leadership: leadership.subscribe(), connection }
+    }
 
     #[test]
     fn a_leader_that_does_not_renew_is_unhealthy_twenty_seconds_after_the_end_of_its_lease() {
@@ -118,7 +144,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_status_of_a_lease_names_its_holder_and_the_last_renewal_of_a_leader() {
         let (leadership, clock) = (watch::Sender::<Leadership>::default(), SimulatedElapsed::starting_now());
-        let leases = vec![("main".to_owned(), leadership.subscribe())];
+        let leases = vec![watched("main", &leadership)];
         let health = LeaderHealth::new(DURATION, leases, Arc::new(clock.clone()));
         let status = |holder: Option<&str>, leads, renewed_seconds_ago| LeaseStatus {
             name: "main".to_owned(),
@@ -137,7 +163,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn any_lease_that_is_not_renewed_makes_the_process_unhealthy() {
         let (main, migration) = (watch::Sender::default(), watch::Sender::<Leadership>::default());
-        let leases = vec![("main".to_owned(), main.subscribe()), ("migration".to_owned(), migration.subscribe())];
+        let leases = vec![watched("main", &main), watched("migration", &migration)];
         let clock = SimulatedElapsed::starting_now();
         let health = LeaderHealth::new(DURATION, leases, Arc::new(clock.clone()));
         assert_eq!(health.check(), Ok(()));

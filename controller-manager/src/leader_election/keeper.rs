@@ -55,6 +55,9 @@ pub(crate) enum End {
 /// threads.
 const SECOND_LOOK: Duration = Duration::from_secs(2);
 
+/// Pause before a release is repeated that has met more than one conflict.
+const BETWEEN_CONFLICTS: Duration = Duration::from_millis(100);
+
 /// Options of a [`Keeper`].
 pub(crate) struct KeeperOptions {
     /// Namespace and name of the lease.
@@ -82,6 +85,8 @@ pub(crate) struct KeeperOptions {
     pub(crate) elapsed: Arc<dyn ElapsedClock>,
     /// The connection for the requests of the controllers.
     pub(crate) connection: Arc<dyn RequestConnection>,
+    /// Has the caches compared with the storage of the API server, which may have gone back.
+    pub(crate) suspect_rollback: Box<dyn Fn() + Send + Sync>,
 }
 
 /// Time after which an unusable connection is looked at again, which sends no request.
@@ -111,6 +116,7 @@ impl Keeper {
         let mut next_attempt = Instant::now();
         let mut was_blocked = false;
         loop {
+            let expected_at = self.expected_at();
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return End::Stopped,
@@ -123,6 +129,7 @@ impl Keeper {
                     }
                 }
                 Ok(()) = self.options.ready.changed() => next_attempt = Instant::now(),
+                () = end_of(expected_at, &*self.options.elapsed) => self.publish(),
                 () = sleep_until(next_attempt) => {
                     let is_blocked = self.options.watchdog.is_over();
                     if is_blocked && was_blocked {
@@ -141,6 +148,12 @@ impl Keeper {
                 }
             }
         }
+    }
+
+    /// Time at which this manager expects to lead. `None` if it is published that it does.
+    fn expected_at(&self) -> Option<Mark> {
+        let may_lead = *self.options.ready.borrow() && !self.options.leadership.borrow().is_expected;
+        self.elector.expects_to_lead_from().filter(|_| may_lead)
     }
 
     /// Returns `true` if the controllers can act under the lease, or could until recently. Steps down otherwise: another
@@ -213,6 +226,10 @@ impl Keeper {
                     LeaseResponse::Failed
                 }
             };
+            if self.elector.has_gone_back(&answer) {
+                tracing::warn!(lease = %self.options.lease, "Version of the lease has gone back, as after a restore of etcd");
+                (self.options.suspect_rollback)();
+            }
             let next = self.elector.answered(&request, sent, answer, self.options.elapsed.now(), &mut self.rng);
             self.publish();
             match next {
@@ -280,7 +297,9 @@ impl Keeper {
         if leads && !led {
             self.terms += 1;
         }
+        let expected_from = self.elector.expects_to_lead_from().filter(|_| *self.options.ready.borrow());
         let leadership = Leadership {
+            is_expected: expected_from.is_some_and(|from| from <= self.options.elapsed.now()),
             holder: self.elector.holder().map(str::to_owned),
             term: leads.then_some(self.terms),
             predecessor: if leads { self.predecessor.clone() } else { Predecessor::Unknown },
@@ -321,9 +340,12 @@ impl Keeper {
 
     /// Frees the lease, if this manager holds it, and hands `versions` over. Called after the last write.
     ///
+    /// A renewal that is still under way, or another client, may change the lease meanwhile: an update that meets a conflict
+    /// is repeated until the renew deadline.
+    ///
     /// # Upstream
     /// There the lease is read first. Here it is read only if the update of the last known version is refused, or if it
-    /// is not known whether a write took effect.
+    /// is not known whether a write took effect. After a conflict upstream also frees the lease of a new holder.
     pub(crate) async fn release(&mut self, versions: &CacheVersions) {
         let wall = self.options.clock.now();
         let held = self.elector.release(wall);
@@ -332,20 +354,26 @@ impl Keeper {
         }
         self.stop_leading();
         let released = async {
-            if let Some(freed) = held {
-                match self.free(&freed.object, &freed.record, versions).await {
-                    Err(error) if error.is_conflict() => {}
-                    answered => return answered,
+            let mut known = held;
+            let mut pause = Duration::ZERO;
+            loop {
+                if let Some(freed) = known {
+                    match self.free(&freed.object, &freed.record, versions).await {
+                        Err(error) if error.is_conflict() => {}
+                        answered => return answered,
+                    }
+                    sleep(std::mem::replace(&mut pause, BETWEEN_CONFLICTS)).await;
                 }
-            }
-            let read = self.options.api.get(const { &LeaseObject::RESOURCE }, &self.options.lease).await;
-            let object: LeaseObject = match read {
-                Err(error) if error.is_not_found() => return Ok(()),
-                read => read?,
-            };
-            match self.elector.freed(&Arc::new(object).lease(), wall) {
-                Some(freed) => self.free(&freed.object, &freed.record, versions).await,
-                None => Ok(()),
+                let read = self.options.api.get(const { &LeaseObject::RESOURCE }, &self.options.lease).await;
+                let object: LeaseObject = match read {
+                    Err(error) if error.is_not_found() => return Ok(()),
+                    read => read?,
+                };
+                // A conflict may come from a new holder, whose lease is not freed.
+                known = self.elector.freed(&Arc::new(object).lease(), wall);
+                if known.is_none() {
+                    return Ok(());
+                }
             }
         };
         match timeout(self.options.timing.renew_deadline, released).await {

@@ -13,12 +13,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::ended::Ended;
 use super::fences::closed_for_lease;
-use super::health::LeaderHealth;
+use super::health::{LeaderHealth, Watched};
 use super::leadership::Leadership;
 use super::migration::{Migration, MigrationLease};
 use super::report::LeaseMetrics;
 use super::settings::{Election, Policy};
-use super::thread::{Compete, GiveUp, Held, LeaseThread, LeaseThreadError, Options};
+use super::thread::{Compete, GiveUp, Held, LeaseConnection, LeaseThread, LeaseThreadError, Options};
 use super::watchdog::Watchdog;
 
 /// A process that competes for the lease of its manager, and for the lease of leader migration if it is enabled.
@@ -40,6 +40,7 @@ impl Candidate {
     ) -> Self {
         let Election { settings, policy, limits, releases, migration } = election;
         let main = Options {
+            connection: LeaseConnection::new(&settings.lease(), &identity),
             lease: settings.lease(),
             identity,
             timing: settings.timing(),
@@ -59,7 +60,11 @@ impl Candidate {
     /// The health check of all leases.
     pub(crate) fn health(&self) -> LeaderHealth {
         let leases = [Some(&self.main), self.migration.as_ref().map(MigrationLease::options)];
-        let watched = |options: &Options| (options.lease.name().to_owned(), options.leadership.subscribe());
+        let watched = |options: &Options| Watched {
+            name: options.lease.name().to_owned(),
+            leadership: options.leadership.subscribe(),
+            connection: options.connection.clone(),
+        };
         let leases = leases.into_iter().flatten().map(watched).collect();
         LeaderHealth::new(self.main.timing.lease_duration, leases, Arc::clone(&self.main.elapsed))
     }
@@ -93,7 +98,7 @@ impl Candidate {
         let held = Held { fence, connection: Arc::new(handle.clone()) };
         let lease = Lease { options: main, compete: Arc::clone(compete), held };
         let leadership = lease.options.leadership.subscribe();
-        let mut leader = Leader { handle, policy, handover, leadership, migration, term: None };
+        let mut leader = Leader { handle, policy, handover, leadership, migration, term: None, expects: false };
         if policy.warm_standby {
             leader.run_warm(manager, lease, &stop).await
         } else {
@@ -125,6 +130,8 @@ struct Leader {
     migration: Option<Migration>,
     /// The term in which the loops run.
     term: Option<u64>,
+    /// `true` while the manager prepares a takeover.
+    expects: bool,
 }
 
 impl Leader {
@@ -252,6 +259,13 @@ impl Leader {
         }
     }
 
+    /// Prepares a takeover that is expected.
+    fn expect(&mut self, is_expected: bool) {
+        if std::mem::replace(&mut self.expects, is_expected) != is_expected {
+            self.handle.expect_takeover(is_expected);
+        }
+    }
+
     /// Starts the loops when this process leads, and stops them when it does not; returns why the process must end.
     async fn act(&mut self) -> Ended {
         self.leadership.mark_changed();
@@ -267,11 +281,12 @@ impl Leader {
                     }
                 }
             }
-            let (term, predecessor) = {
+            let (term, is_expected, predecessor) = {
                 let leadership = self.leadership.borrow_and_update();
-                (leadership.term, leadership.predecessor.clone())
+                (leadership.term, leadership.is_expected, leadership.predecessor.clone())
             };
             if term == self.term {
+                self.expect(is_expected);
                 continue;
             }
             if self.term.is_some() {
@@ -298,6 +313,8 @@ impl Leader {
                     }
                 }
             }
+            // The proofs of a takeover that has begun go on with what was prepared.
+            self.expect(is_expected);
         }
     }
 }

@@ -11,6 +11,8 @@ pub(crate) struct Leadership {
     /// The number of this term of leadership; `None` while this manager does not lead. Another manager may have led
     /// between two terms.
     pub(crate) term: Option<u64>,
+    /// `true` while this manager does not lead, but is likely to lead within a second: the lease of the leader expires.
+    pub(crate) is_expected: bool,
     /// The manager that led before this term.
     pub(crate) predecessor: Predecessor,
     /// Time at which the last successful renewal was sent, while this manager leads.

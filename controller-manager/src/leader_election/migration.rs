@@ -23,7 +23,7 @@ use super::ended::Ended;
 use super::fences::closed_for_lease;
 use super::leadership::Leadership;
 use super::settings::{MigrationSettings, Policy};
-use super::thread::{Compete, GiveUp, Held, LeaseThread, LeaseThreadError, Options};
+use super::thread::{Compete, GiveUp, Held, LeaseConnection, LeaseThread, LeaseThreadError, Options};
 
 /// The lease of leader migration, before its manager runs.
 pub(super) struct MigrationLease {
@@ -36,7 +36,8 @@ impl MigrationLease {
     pub(super) fn new(settings: MigrationSettings, main: &Options) -> Self {
         let MigrationSettings { lease, controllers } = settings;
         let lease = ObjectKey::namespaced(main.lease.namespace().unwrap_or_default(), lease.as_str());
-        let options = Options { lease, leadership: watch::Sender::default(), ..main.clone() };
+        let connection = LeaseConnection::new(&lease, &main.identity);
+        let options = Options { lease, connection, leadership: watch::Sender::default(), ..main.clone() };
         Self { options, controllers }
     }
 
@@ -56,7 +57,7 @@ impl MigrationLease {
         let leadership = self.options.leadership.subscribe();
         let fence = closed_for_lease(fence, Arc::clone(&self.options.elapsed));
         let held = Held { fence, connection: Arc::new(handle.clone()) };
-        Migration { lease: self, handle, held, compete, policy, leadership, thread: None, term: None }
+        Migration { lease: self, handle, held, compete, policy, leadership, thread: None, term: None, expects: false }
     }
 }
 
@@ -72,6 +73,8 @@ pub(super) struct Migration {
     thread: Option<LeaseThread>,
     /// The term in which the loops run.
     term: Option<u64>,
+    /// `true` while the manager prepares a takeover.
+    expects: bool,
 }
 
 impl Migration {
@@ -97,6 +100,13 @@ impl Migration {
         self.term = None;
     }
 
+    /// Prepares a takeover that is expected.
+    fn expect(&mut self, is_expected: bool) {
+        if std::mem::replace(&mut self.expects, is_expected) != is_expected {
+            self.handle.expect_takeover(is_expected);
+        }
+    }
+
     /// The fence of the controllers that migrate.
     pub(super) const fn fence(&self) -> &Fence {
         &self.held.fence
@@ -111,11 +121,12 @@ impl Migration {
     /// No change is lost.
     pub(super) async fn changed(&mut self) -> Result<(), Ended> {
         loop {
-            let (term, predecessor) = {
+            let (term, is_expected, predecessor) = {
                 let leadership = self.leadership.borrow_and_update();
-                (leadership.term, leadership.predecessor.clone())
+                (leadership.term, leadership.is_expected, leadership.predecessor.clone())
             };
             if term == self.term {
+                self.expect(is_expected);
                 // The sender lives as long as this value.
                 if self.leadership.changed().await.is_err() {
                     return Err(Ended::LeaseLost);
@@ -135,6 +146,7 @@ impl Migration {
                 tracing::info!("Starting the migrated controllers");
                 self.handle.start_loops_after(|controller| self.lease.controllers.contains(controller), predecessor);
             }
+            self.expect(is_expected);
             return Ok(());
         }
     }

@@ -6,11 +6,11 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use kcm_framework::api::{Fnv1a, ObjectKey};
 use kcm_framework::client::{
-    ClientBuilder, ElapsedClock, ExecPluginMetrics, Fence, Limits, StackError, connect_with_metrics,
+    ClientBuilder, ElapsedClock, ExecPluginMetrics, Fence, Limits, NoMetrics, StackError, connect_with_metrics,
 };
 use kcm_framework::clock::{Clock, SystemClock};
 use kcm_framework::events::Broadcaster;
-use kcm_framework::informers::{Factory, FactoryOptions};
+use kcm_framework::informers::{Connection, ConnectionMonitor, ConnectionStatus, Factory, FactoryOptions};
 use kcm_framework::{CacheVersions, user_agent};
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
@@ -47,6 +47,30 @@ pub(crate) struct Options {
     pub(crate) leadership: watch::Sender<Leadership>,
     /// `true` if this process can act as soon as it leads.
     pub(crate) ready: watch::Sender<bool>,
+    /// The connection of the lease.
+    pub(crate) connection: LeaseConnection,
+}
+
+/// The connection of a lease, with its monitor: behind a load balancer it leaves an API server that cannot serve. Cheap to
+/// clone; all clones are one.
+#[derive(Debug, Clone)]
+pub(crate) struct LeaseConnection {
+    connection: Connection,
+    monitor: Arc<ConnectionMonitor>,
+}
+
+impl LeaseConnection {
+    /// The connection of `lease` in the process with that identity.
+    pub(crate) fn new(lease: &ObjectKey, identity: &str) -> Self {
+        let seed = Fnv1a::new().part(identity).part(lease.name()).value();
+        let (connection, monitor) = Connection::new(seed);
+        Self { connection, monitor: Arc::new(monitor) }
+    }
+
+    /// The state of the connection.
+    pub(crate) fn status(&self) -> ConnectionStatus {
+        self.connection.status()
+    }
 }
 
 /// The way in which a lease is given up.
@@ -204,11 +228,14 @@ pub(crate) async fn keep_through(
         elapsed,
         leadership,
         ready,
+        connection: LeaseConnection { connection: own_connection, monitor },
     } = options;
     // Random, as the identity is.
     let seed = Fnv1a::new().part(&identity).value();
-    let clients = ClientBuilder::new(client, user_agent(), limits);
-    let factory = Factory::new(FactoryOptions::new(clients.kube_client_for(IDENTITY), seed));
+    let (agent, no_metrics) = (user_agent(), Arc::new(NoMetrics));
+    let clients = ClientBuilder::over_connection(own_connection.clone(), client, agent, limits, no_metrics);
+    let of_lease = FactoryOptions::new(clients.kube_client_for(IDENTITY), seed);
+    let factory = Factory::new(FactoryOptions { connection: own_connection, ..of_lease });
     let (informer, changes) = watch_lease(&factory, &lease);
     factory.start();
     let events = clients.client_for(ClientBuilder::MANAGER);
@@ -216,7 +243,12 @@ pub(crate) async fn keep_through(
     let report = Report::new(lease.name(), &identity, metrics, recorder);
     let (mut tasks, end_of_events) = (JoinSet::new(), CancellationToken::new());
     tasks.spawn(broadcaster.run(end_of_events.clone(), FLUSH));
+    let (prober, end_of_probes) = (clients.kube_client_for(ClientBuilder::PROBE), end_of_events.clone());
+    tasks.spawn(async move {
+        end_of_probes.run_until_cancelled(monitor.run(&prober)).await;
+    });
     let api = clients.client_for(IDENTITY);
+    let (of_lease, of_controllers) = (factory.clone(), Arc::clone(&connection));
     let options = KeeperOptions {
         lease,
         timing,
@@ -231,6 +263,10 @@ pub(crate) async fn keep_through(
         ready: ready.subscribe(),
         elapsed,
         connection,
+        suspect_rollback: Box::new(move || {
+            of_lease.suspect_rollback();
+            of_controllers.suspect_rollback();
+        }),
     };
     let mut keeper = Keeper::new(Elector::new(identity, timing), options);
     let end = keeper.run(&stop.requested).await;

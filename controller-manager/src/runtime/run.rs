@@ -88,6 +88,8 @@ pub(crate) async fn run(
     let candidate = candidate(election, manager.metrics(), watchdog)?;
     let leases = candidate.as_ref().map(Candidate::health);
     let leader_check = leases.clone().map(|health| Check::new(LeaderHealth::NAME, move || health.check()));
+    let lease_connection =
+        leases.clone().map(|health| Check::new(LeaderHealth::CONNECTION, move || health.check_connections()));
     let tokens = tokens.map(|tokens| Check::new(TokenHealth::NAME, move || tokens.check()));
     let reloads = ReloadState::new(manager.metrics());
     let readiness = reloads.clone();
@@ -100,6 +102,7 @@ pub(crate) async fn run(
             .into_iter()
             .chain(tokens)
             .chain(certificate)
+            .chain(lease_connection)
             .collect(),
         leases: Box::new(move || leases.as_ref().map_or_else(|| json!([]), |leases| json!(leases.leases()))),
         profiler: profiler(&source.start),

@@ -54,6 +54,7 @@
 //! - **One list shows the outcome of all writes whose answers were lost.**
 //!
 //! [`pending_writes`] is the state machine; `tracker` connects it to the queue, the caches and the API server.
+//! `tests/it/pending_writes_model.rs` visits every state of it with one key, two caches and three writes.
 
 mod live_list;
 pub mod pending_writes;

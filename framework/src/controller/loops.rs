@@ -11,7 +11,7 @@ use kcm_informers::Cache;
 use tokio_util::sync::CancellationToken;
 
 use crate::control_loop::Loop;
-use crate::progress::Runs;
+use crate::progress::{Runs, Steps};
 
 /// A health check of a controller: `Err` has the reason why it is unhealthy.
 pub type HealthCheck = dyn Fn() -> Result<(), String> + Send + Sync;
@@ -103,6 +103,14 @@ impl Loops {
         F: Fn(CancellationToken) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync + 'static,
     {
         self.all.push(Loop::new(name, Vec::new(), run));
+        self
+    }
+
+    /// Has a stall of the task that was added last found by its `steps`. Without steps nobody knows if a task has work.
+    pub fn in_steps(mut self, steps: &Steps) -> Self {
+        if let Some(last) = self.all.last_mut() {
+            last.progress = Some(Arc::new(steps.clone()));
+        }
         self
     }
 

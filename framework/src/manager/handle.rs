@@ -277,6 +277,24 @@ impl ManagerHandle {
         self.inner.controls.start_loops_after(includes, predecessor);
     }
 
+    /// Has the revision of the storage of the API server compared with the caches, because it may have gone back, as after a
+    /// restore of etcd from a backup. Caches that are ahead of the revision are listed again.
+    ///
+    /// There is one request in ten seconds at most. Does nothing unless the manager runs.
+    pub fn suspect_rollback(&self) {
+        if let Some(running) = self.running() {
+            running.informers.suspect_rollback();
+        }
+    }
+
+    /// Sets if a call of [`start_loops_after`](Self::start_loops_after) is likely within a second, for example because the
+    /// lease of the leader expires. Its proofs then take half a second less, or a second.
+    ///
+    /// It costs the API server four watches for each cache at most, each of three seconds at most.
+    pub fn expect_takeover(&self, is_expected: bool) {
+        self.inner.controls.expect_takeover(is_expected);
+    }
+
     /// The caches and the writes of this manager, for its successor. Take it while the manager runs: it outlives the
     /// manager.
     #[must_use]

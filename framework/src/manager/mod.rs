@@ -220,11 +220,13 @@ impl Manager {
         });
 
         let (informers, takeovers) = (shared.informers.clone(), handle.controls().takeovers());
+        let expected = handle.controls().expects_takeover();
         let metrics = shared.metrics.register(TakeoverMetrics::register);
         stages.spawn(Stage::Informers, "takeovers", move |cancel| {
             let (informers, takeovers, metrics) = (informers.clone(), takeovers.clone(), metrics.clone());
+            let expected = expected.clone();
             async move {
-                cancel.run_until_cancelled(prove_takeovers(&informers, takeovers, &metrics)).await;
+                cancel.run_until_cancelled(prove_takeovers(&informers, takeovers, expected, &metrics)).await;
             }
         });
 

@@ -25,6 +25,8 @@ pub(crate) struct Controls {
     moments: Moments,
     /// The last takeover of each controller that has one.
     takeovers: watch::Sender<Vec<Arc<Takeover>>>,
+    /// `true` while a takeover is likely to begin soon.
+    expects_takeover: watch::Sender<bool>,
 }
 
 /// A controller that runs its loops, until it is dropped.
@@ -44,6 +46,7 @@ impl Controls {
             grace,
             moments: Moments::default(),
             takeovers: watch::Sender::default(),
+            expects_takeover: watch::Sender::default(),
         }
     }
 
@@ -63,6 +66,16 @@ impl Controls {
     /// The last takeover of each controller that has one.
     pub(crate) fn takeovers(&self) -> watch::Receiver<Vec<Arc<Takeover>>> {
         self.takeovers.subscribe()
+    }
+
+    /// Sets if a takeover is likely to begin soon.
+    pub(crate) fn expect_takeover(&self, is_expected: bool) {
+        self.expects_takeover.send_if_modified(|expects| std::mem::replace(expects, is_expected) != is_expected);
+    }
+
+    /// `true` while a takeover is likely to begin soon.
+    pub(crate) fn expects_takeover(&self) -> watch::Receiver<bool> {
+        self.expects_takeover.subscribe()
     }
 
     /// The moment from which the caches of a controller must be current, if it takes over.

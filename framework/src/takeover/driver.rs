@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
-use kcm_informers::{CurrentCache, Evidence, Factory};
+use kcm_api::Resource;
+use kcm_informers::{CurrentCache, Evidence, Factory, LookAhead};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -15,37 +16,56 @@ use crate::metrics::TakeoverMetrics;
 
 /// Proves that the caches are current for each takeover, until its loops stop; never returns.
 ///
-/// A proof is not kept waiting by the proofs of another takeover.
+/// A proof is not kept waiting by the proofs of another takeover. While a takeover is `expected`, watches are opened for
+/// its proofs.
 pub(crate) async fn prove_takeovers(
     informers: &Factory,
     mut takeovers: watch::Receiver<Vec<Arc<Takeover>>>,
+    mut expected: watch::Receiver<bool>,
     metrics: &TakeoverMetrics,
 ) {
     let mut known = BTreeSet::new();
     let mut proofs = FuturesUnordered::new();
+    let mut was_expected = false;
+    let mut ahead: Option<LookAhead> = None;
     loop {
         let current = takeovers.borrow_and_update().clone();
         known.retain(|since| current.iter().any(|takeover| takeover.since == *since));
         for takeover in current {
             if known.insert(takeover.since) {
+                let ahead = ahead.take().unwrap_or_default();
                 proofs.push(async move {
-                    let proving = prove(informers, &takeover, metrics);
+                    let proving = prove(informers, &takeover, ahead, metrics);
                     takeover.ended.run_until_cancelled(proving).await;
                 });
             }
         }
+        // A takeover that begins at the same time has taken the watches.
+        let is_expected = *expected.borrow_and_update();
+        if is_expected != std::mem::replace(&mut was_expected, is_expected) {
+            ahead = is_expected.then(|| informers.look_ahead());
+        }
+        let looking = async {
+            match &mut ahead {
+                Some(ahead) => match ahead.run().await {},
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             changed = takeovers.changed() => if changed.is_err() {
                 return std::future::pending().await;
             },
+            Ok(()) = expected.changed() => {}
+            () = looking => {}
             Some(()) = proofs.next() => {}
         }
     }
 }
 
-async fn prove(informers: &Factory, takeover: &Takeover, metrics: &TakeoverMetrics) {
+async fn prove(informers: &Factory, takeover: &Takeover, ahead: LookAhead, metrics: &TakeoverMetrics) {
     let began = Instant::now();
-    let caches = informers.prove_current(takeover.since, |resource| takeover.handed_over(resource)).await;
+    let handed_over = |resource: &Resource| takeover.handed_over(resource);
+    let caches = informers.prove_current_after(ahead, takeover.since, handed_over).await;
     for CurrentCache { evidence, took, .. } in &caches {
         metrics.observe(evidence.label(), *took);
     }
@@ -91,8 +111,6 @@ impl Summary {
 
 #[cfg(test)]
 mod tests {
-    use kcm_api::Resource;
-
     use super::*;
 
     #[test]

@@ -6,4 +6,5 @@ mod events;
 mod guarantees;
 mod ownership;
 mod pending_writes;
+mod pending_writes_model;
 mod scale_client;

@@ -56,7 +56,7 @@ fn answer(list: &str, live: Option<ObjectState>, cached: Option<ObjectState>) ->
 }
 
 fn check() -> LiveCheck<Key> {
-    LiveCheck { key: "k", cache: PODS, object: object("x") }
+    LiveCheck { key: "k", cache: PODS, object: object("x"), added: 1 }
 }
 
 fn rv(text: &str) -> ResourceVersion {
@@ -70,6 +70,23 @@ async fn a_key_waits_until_the_cache_has_observed_the_version_that_was_written()
     assert!(state.cache_reached(SETS, &rv("100")).is_empty(), "versions of another resource say nothing");
     assert_eq!(state.cache_reached(PODS, &rv("100")), ["k"]);
     assert!(!state.waits(&"k"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_live_list_that_was_due_before_a_write_decides_nothing_about_it() {
+    let mut state = waiting([version(PODS, "100")], Instant::now());
+    tokio::time::advance(CHECK_AFTER).await;
+    let begun = Instant::now();
+    let checks = state.due(begun);
+    assert_eq!(state.cache_reached(PODS, &rv("100")), ["k"]);
+    // The key is reconciled again while the list is under way.
+    assert!(state.add(&"k", None, vec![version(PODS, "101")], Instant::now()));
+    for check in &checks {
+        assert!(!state.needs(check));
+        let released = state.checked(check, begun, &answer("100", seen("u", "100"), seen("u", "100")));
+        assert!(released.is_empty(), "the list is older than the write");
+    }
+    assert_eq!(state.cache_reached(PODS, &rv("101")), ["k"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Currency;
 use super::floor::read_floor;
+use super::look_ahead::Ahead;
 use super::proof::{Evidence, HandedOver, Proof, Step};
 use super::second_watch::{PAUSE, SecondWatch, Shown};
 use crate::cache::Cache;
@@ -18,17 +19,18 @@ use crate::connection::Connection;
 use crate::moments::Moment;
 
 /// Proves that `cache` holds everything that was written before `since`, once it has synced, and returns when it does.
-/// `None` if its informer stops.
+/// `None` if its informer stops. Continues with the watches of `ahead`.
 pub(crate) async fn prove(
     client: &Client,
     connection: &Connection,
     (cache, currency): (&Arc<dyn Cache>, &Currency),
     versions: watch::Receiver<ResourceVersion>,
     since: (Moment, HandedOver),
+    ahead: Option<Ahead>,
 ) -> Option<Evidence> {
     let proving = async {
         Arc::clone(cache).wait_synced().await;
-        prove_synced(client, connection, (cache, currency), versions, since).await
+        prove_synced(client, connection, (cache, currency), versions, since, ahead).await
     };
     tokio::select! {
         evidence = proving => Some(evidence),
@@ -42,12 +44,13 @@ async fn prove_synced(
     (cache, currency): (&Arc<dyn Cache>, &Currency),
     mut versions: watch::Receiver<ResourceVersion>,
     (since, handed_over): (Moment, HandedOver),
+    ahead: Option<Ahead>,
 ) -> Evidence {
     let mut as_of = currency.as_of();
     let (resource, list_options) = (cache.resource(), cache.list_options());
     let started = Instant::now();
-    let mut proof = Proof::new(handed_over, versions.borrow_and_update().clone(), Duration::ZERO);
-    let mut second: Option<SecondWatch> = None;
+    let (mut watches, history) = ahead.map(|ahead| (ahead.watches, ahead.history)).unwrap_or_default();
+    let mut proof = Proof::new(handed_over, versions.borrow_and_update().clone(), history, Duration::ZERO);
     let mut open_at = Duration::ZERO;
     let mut floor = std::pin::pin!(read_floor(client, resource, list_options).fuse());
     let mut wants_floor = false;
@@ -66,10 +69,11 @@ async fn prove_synced(
             Step::Wait(until) => until,
             Step::Watch(from, until) => {
                 wants_floor = true;
-                if second.is_none() && now >= open_at {
-                    second = Some(SecondWatch::open(client, resource, list_options, &from));
+                if watches.is_empty() && now >= open_at {
+                    watches.add(SecondWatch::open(client, resource, list_options, &from));
+                    open_at = now + PAUSE;
                 }
-                if second.is_none() { until.min(open_at) } else { until }
+                if watches.is_empty() { until.min(open_at) } else { until }
             }
             Step::Relist => {
                 // In an outage no cache can be current, and its informer resumes after it.
@@ -80,22 +84,15 @@ async fn prove_synced(
                 continue;
             }
         };
-        let shown = async {
-            match &mut second {
-                Some(second) => second.next().await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             // The sender lives as long as the cache.
             () = async { drop(as_of.wait_for(|as_of| *as_of >= since).await) } => {}
             Ok(()) = versions.changed() => proof.cache_reached(versions.borrow_and_update().clone()),
             version = &mut floor, if wants_floor => proof.floor_read(version),
-            shown = shown => match shown {
+            shown = watches.next() => match shown {
                 Shown::Event(version) => proof.saw_event(version),
                 Shown::Bookmark { version, .. } => proof.saw_bookmark(version),
                 Shown::Ended { is_expired } => {
-                    second = None;
                     open_at = started.elapsed() + PAUSE;
                     if is_expired {
                         proof.expired(started.elapsed());

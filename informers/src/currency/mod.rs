@@ -9,10 +9,13 @@
 //!   API server returned after the moment. That watch ends after three seconds, because the API server sends a bookmark two
 //!   seconds before the end of a watch, and only once a minute otherwise.
 //!
+//! A manager that expects a takeover opens second watches before it, with [`LookAhead`].
+//!
 //! [`Proof`](proof::Proof) decides, [`prove`](check::prove) is its shell.
 
 pub(crate) mod check;
 mod floor;
+pub(crate) mod look_ahead;
 pub(crate) mod proof;
 mod second_watch;
 
@@ -23,6 +26,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
+pub use look_ahead::LookAhead;
 pub use proof::{Evidence, HandedOver};
 
 use crate::moments::{Moment, Moments};

@@ -47,14 +47,37 @@ pub(crate) struct Proof {
     cache: ResourceVersion,
     /// A version that the API server returned after the beginning. It is at least the version of each earlier write.
     floor: Option<ResourceVersion>,
-    /// The version up to which the second watch has shown all events after the version of the cache.
-    shown: ResourceVersion,
-    /// The last event that the second watch has shown.
-    event: Option<ResourceVersion>,
+    /// The events after the version of the cache, as second watches have shown them.
+    history: History,
     /// Set if the API server has no events from the version of the cache on.
     is_expired: bool,
     began: Duration,
     relist_at: Duration,
+}
+
+/// The events of a resource that second watches have shown.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    /// The version up to which they have shown all events.
+    up_to: ResourceVersion,
+    last: Option<ResourceVersion>,
+}
+
+impl History {
+    /// A watch has shown an event.
+    pub(crate) fn event(&mut self, version: ResourceVersion) {
+        if self.last.as_ref().is_none_or(|last| !reaches(last, &version)) {
+            self.last = Some(version.clone());
+        }
+        self.bookmark(version);
+    }
+
+    /// A watch has shown a bookmark. Watches overlap, so that an older version may follow a newer one.
+    pub(crate) fn bookmark(&mut self, version: ResourceVersion) {
+        if !reaches(&self.up_to, &version) {
+            self.up_to = version;
+        }
+    }
 }
 
 /// The next step of a proof.
@@ -76,18 +99,10 @@ impl Proof {
     /// Time after which the objects are listed again.
     pub(crate) const BOUND: Duration = Duration::from_secs(5);
 
-    /// The proof about a cache at that version.
-    pub(crate) fn new(handed_over: HandedOver, cache: ResourceVersion, now: Duration) -> Self {
-        Self {
-            handed_over,
-            floor: None,
-            shown: cache.clone(),
-            cache,
-            event: None,
-            is_expired: false,
-            began: now,
-            relist_at: now + Self::BOUND,
-        }
+    /// The proof about a cache at that version. `history` is what watches from an earlier version of the cache have shown.
+    pub(crate) fn new(handed_over: HandedOver, cache: ResourceVersion, mut history: History, now: Duration) -> Self {
+        history.bookmark(cache.clone());
+        Self { handed_over, floor: None, cache, history, is_expired: false, began: now, relist_at: now + Self::BOUND }
     }
 
     /// The cache has reached that version.
@@ -102,13 +117,12 @@ impl Proof {
 
     /// The second watch has shown an event.
     pub(crate) fn saw_event(&mut self, version: ResourceVersion) {
-        self.shown.clone_from(&version);
-        self.event = Some(version);
+        self.history.event(version);
     }
 
     /// The second watch has shown a bookmark.
     pub(crate) fn saw_bookmark(&mut self, version: ResourceVersion) {
-        self.shown = version;
+        self.history.bookmark(version);
     }
 
     /// The API server has no events from the version of the cache on: only a list proves anything.
@@ -135,7 +149,7 @@ impl Proof {
         match self.handed_over {
             HandedOver::Version(_) if now < patience => Step::Wait(patience),
             HandedOver::Version(_) | HandedOver::Nothing if self.is_expired => Step::Wait(self.relist_at),
-            HandedOver::Version(_) | HandedOver::Nothing => Step::Watch(self.shown.clone(), self.relist_at),
+            HandedOver::Version(_) | HandedOver::Nothing => Step::Watch(self.history.up_to.clone(), self.relist_at),
         }
     }
 
@@ -145,7 +159,8 @@ impl Proof {
         if reaches(&self.cache, floor) {
             return true;
         }
-        reaches(&self.shown, floor) && self.event.as_ref().is_none_or(|event| reaches(&self.cache, event))
+        reaches(&self.history.up_to, floor)
+            && self.history.last.as_ref().is_none_or(|event| reaches(&self.cache, event))
     }
 }
 
@@ -172,9 +187,9 @@ mod tests {
     #[test]
     fn a_cache_that_has_reached_what_was_handed_over_is_current_at_once() {
         let handed_over = HandedOver::Version(version(7));
-        let mut proof = Proof::new(handed_over.clone(), version(7), START);
+        let mut proof = Proof::new(handed_over.clone(), version(7), History::default(), START);
         assert_eq!(proof.next(START), Step::Current(Evidence::Reached));
-        let mut late = Proof::new(handed_over, version(6), START);
+        let mut late = Proof::new(handed_over, version(6), History::default(), START);
         assert_eq!(late.next(START), Step::Wait(START + Proof::PATIENCE));
         assert_eq!(late.next(START + Proof::PATIENCE), watch(6), "it may be the version of a list");
         late.cache_reached(version(8));
@@ -183,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_second_watch_without_an_event_up_to_the_floor_proves_a_quiet_cache() {
-        let mut proof = Proof::new(HandedOver::Nothing, version(5), START);
+        let mut proof = Proof::new(HandedOver::Nothing, version(5), History::default(), START);
         assert_eq!(proof.next(START), watch(5));
         proof.floor_read(version(9));
         proof.saw_bookmark(version(8));
@@ -194,7 +209,7 @@ mod tests {
 
     #[test]
     fn an_event_of_the_second_watch_is_waited_for() {
-        let mut proof = Proof::new(HandedOver::Nothing, version(5), START);
+        let mut proof = Proof::new(HandedOver::Nothing, version(5), History::default(), START);
         for event in [6, 8] {
             proof.saw_event(version(event));
         }
@@ -211,7 +226,7 @@ mod tests {
 
     #[test]
     fn an_event_beyond_the_floor_ends_the_wait_for_a_bookmark() {
-        let mut proof = Proof::new(HandedOver::Nothing, version(5), START);
+        let mut proof = Proof::new(HandedOver::Nothing, version(5), History::default(), START);
         proof.floor_read(version(9));
         proof.saw_event(version(10));
         assert_eq!(proof.next(START), watch(10));
@@ -222,7 +237,7 @@ mod tests {
     #[test]
     fn a_late_cache_is_listed_again_every_five_seconds() {
         for handed_over in [HandedOver::Nothing, HandedOver::Version(version(7))] {
-            let mut proof = Proof::new(handed_over, version(5), START);
+            let mut proof = Proof::new(handed_over, version(5), History::default(), START);
             assert_eq!(proof.next(START + Proof::PATIENCE), watch(5));
             assert_eq!(proof.next(END), Step::Relist);
             assert_eq!(proof.next(END), Step::Watch(version(5), END + Proof::BOUND));
@@ -232,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_cache_whose_version_has_expired_is_listed_again_at_once() {
-        let mut proof = Proof::new(HandedOver::Nothing, version(5), START);
+        let mut proof = Proof::new(HandedOver::Nothing, version(5), History::default(), START);
         proof.expired(START);
         assert_eq!(proof.next(START), Step::Relist);
         assert_eq!(proof.next(START), Step::Wait(END), "an expired watch is not requested again");
@@ -240,8 +255,30 @@ mod tests {
     }
 
     #[test]
+    fn what_watches_have_shown_before_the_takeover_counts_from_the_floor_that_is_read_after_it() {
+        let mut history = History::default();
+        for shown in [version(8), version(6)] {
+            history.bookmark(shown);
+        }
+        let mut proof = Proof::new(HandedOver::Nothing, version(5), history, START);
+        assert_eq!(proof.next(START), watch(8), "the last leader may have written since");
+        proof.floor_read(version(8));
+        assert_eq!(proof.next(START), Step::Current(Evidence::Watched));
+
+        let mut history = History::default();
+        for shown in [version(7), version(6)] {
+            history.event(shown);
+        }
+        let mut proof = Proof::new(HandedOver::Nothing, version(6), history, START);
+        proof.floor_read(version(7));
+        assert_eq!(proof.next(START), watch(7), "the cache lacks the event");
+        proof.cache_reached(version(7));
+        assert_eq!(proof.next(START), Step::Current(Evidence::Watched));
+    }
+
+    #[test]
     fn versions_that_do_not_compare_prove_nothing() {
-        let mut proof = Proof::new(HandedOver::Version("a".into()), "b".into(), START);
+        let mut proof = Proof::new(HandedOver::Version("a".into()), "b".into(), History::default(), START);
         proof.floor_read("c".into());
         proof.saw_bookmark("c".into());
         assert_eq!(proof.next(START), Step::Wait(START + Proof::PATIENCE));

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::{Buf as _, BytesMut};
+use futures::future::select_all;
 use http::header::{ACCEPT, ACCEPT_ENCODING};
 use http::{HeaderValue, Request};
 use kcm_api::{Resource, ResourceVersion};
@@ -42,6 +43,35 @@ pub(super) enum Shown {
     Ended {
         is_expired: bool,
     },
+}
+
+/// The second watches of one cache.
+#[derive(Default)]
+pub(super) struct Watches(Vec<SecondWatch>);
+
+impl Watches {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn add(&mut self, watch: SecondWatch) {
+        self.0.push(watch);
+    }
+
+    /// Returns what one of the watches shows next. Never returns without a watch. Nothing is lost if the future is dropped.
+    ///
+    /// A watch has one bookmark, and is closed after it.
+    pub(super) async fn next(&mut self) -> Shown {
+        if self.is_empty() {
+            return std::future::pending().await;
+        }
+        let (shown, at, _) = select_all(self.0.iter_mut().map(|watch| Box::pin(watch.next()))).await;
+        match shown {
+            Shown::Event(_) => {}
+            Shown::Bookmark { .. } | Shown::Ended { .. } => drop(self.0.swap_remove(at)),
+        }
+        shown
+    }
 }
 
 impl SecondWatch {

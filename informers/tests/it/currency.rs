@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use kcm_api::{ObjectKey, PartialObjectMeta};
 use kcm_informers::{
-    CurrentCache, Evidence, Factory, FactoryOptions, HandedOver, Informer, ListOptions, Moments, Registrations,
+    CurrentCache, Evidence, Factory, FactoryOptions, HandedOver, Informer, ListOptions, LookAhead, Moments,
+    Registrations,
 };
 use kcm_sandbox_apiserver::{CONFIG_MAPS, PODS, Sandbox};
 use kube::Client;
 use serde_json::json;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::sandbox::client_of_an_older_server;
 
@@ -57,8 +58,13 @@ async fn synced() -> Setup {
 impl Setup {
     /// Proves that the cache is current from now on; returns the evidence, and how long the proof took.
     async fn prove(&self, handed_over: HandedOver) -> (Evidence, Duration) {
+        self.prove_after(LookAhead::default(), handed_over).await
+    }
+
+    async fn prove_after(&self, ahead: LookAhead, handed_over: HandedOver) -> (Evidence, Duration) {
         let began = Instant::now();
-        let proofs = self.factory.prove_current(self.moments.next(), |_| handed_over.clone()).await;
+        let since = self.moments.next();
+        let proofs = self.factory.prove_current_after(ahead, since, |_| handed_over.clone()).await;
         let [CurrentCache { evidence, took, .. }] = &proofs[..] else { panic!("one cache: {proofs:?}") };
         assert_eq!(*took, began.elapsed());
         (*evidence, *took)
@@ -94,6 +100,44 @@ async fn a_cache_is_current_only_when_it_shows_what_was_written_before() {
             let (evidence, took) = setup.prove(handed_over).await;
             assert!(setup.maps.get(&key("second")).is_some(), "{evidence:?} after {took:?} with a lag of {lag} ms");
             assert_eq!((evidence, setup.lists()), (Evidence::Watched, 0), "with a lag of {lag} ms");
+        }
+    }
+}
+
+/// Looks ahead for so many milliseconds.
+async fn look_ahead(setup: &Setup, early: u64) -> LookAhead {
+    let mut ahead = setup.factory.look_ahead();
+    drop(timeout(millis(early), ahead.run()).await);
+    ahead
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_that_were_opened_before_the_takeover_prove_a_cache_within_half_a_second() {
+    for early in (600..=1_700).step_by(50) {
+        let setup = synced().await;
+        let ahead = look_ahead(&setup, early).await;
+        let (evidence, took) = setup.prove_after(ahead, HandedOver::Nothing).await;
+        assert_eq!((evidence, setup.lists()), (Evidence::Watched, 0));
+        assert!(took <= millis(500), "it took {took:?} after {early} ms");
+        assert!(setup.sandbox.requests().len() <= 5, "four watches and the read of the version");
+        tokio::time::sleep(millis(5_000)).await;
+        assert_eq!(setup.sandbox.open_watches(&CONFIG_MAPS), 1, "they have ended");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cache_that_was_looked_ahead_of_shows_what_was_written_just_before_the_takeover() {
+    for early in [0, 300, 600, 1_000, 1_400, 4_000, 10_000] {
+        for lag in [0, 400, 1_300] {
+            let setup = synced().await;
+            setup.sandbox.faults().delay_events(&CONFIG_MAPS, millis(lag));
+            create(&setup.sandbox, "second");
+            let ahead = look_ahead(&setup, early).await;
+            create(&setup.sandbox, "third");
+            let (evidence, took) = setup.prove_after(ahead, HandedOver::Nothing).await;
+            let shown = ["second", "third"].map(|name| setup.maps.get(&key(name)).is_some());
+            assert_eq!(shown, [true, true], "{evidence:?} after {took:?} with a lag of {lag} ms, {early} ms ahead");
+            assert_eq!((evidence, setup.lists()), (Evidence::Watched, 0));
         }
     }
 }

@@ -2,4 +2,5 @@
 
 mod contract;
 mod currency;
+mod mutations;
 mod sandbox;

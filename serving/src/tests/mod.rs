@@ -7,6 +7,7 @@ mod client;
 mod hostile;
 mod memory;
 mod metrics_and_debug;
+mod mutations;
 mod port;
 mod silent;
 mod ui;

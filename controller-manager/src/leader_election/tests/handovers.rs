@@ -20,9 +20,9 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::*;
-use crate::leader_election::settings::{Election, LeaderElection, Policy};
+use crate::leader_election::settings::{Election, LeaderElection, MigrationSettings, Policy};
 use crate::leader_election::thread::{Compete, LeaseThread, StopLease, keep_through};
-use crate::leader_election::{Candidate, Ended};
+use crate::leader_election::{Candidate, Ended, LeaderHealth};
 
 /// The end of a leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +43,7 @@ struct Replica {
     lease: Arc<Mutex<JoinSet<()>>>,
     /// Requests for the lease hang while it is set.
     is_cut: Arc<AtomicBool>,
+    health: LeaderHealth,
 }
 
 fn manager(sandbox: &Sandbox, seed: u64) -> (Manager, Arc<Metrics>) {
@@ -61,14 +62,18 @@ fn manager(sandbox: &Sandbox, seed: u64) -> (Manager, Arc<Metrics>) {
     (manager, metrics)
 }
 
-fn election() -> Election {
+/// The election with one lease, or with another for the controllers that migrate.
+fn election(migrating: &[&str]) -> Election {
     let settings: LeaderElection = serde_json::from_value(json!({
         "leaderElect": true, "leaseDuration": "15s", "renewDeadline": "10s", "retryPeriod": "2s",
         "resourceName": lease().name(), "resourceNamespace": lease().namespace(),
     }))
     .expect("the settings are valid");
+    let controllers: BTreeSet<_> = migrating.iter().map(|controller| (*controller).to_owned()).collect();
+    let lease = "controller-migration".to_owned();
+    let migration = (!controllers.is_empty()).then_some(MigrationSettings { lease, controllers });
     let policy = Policy { warm_standby: true, exit_on_lost_lease: true, grace: Duration::from_secs(10) };
-    Election { settings, policy, limits: Limits::UNLIMITED, releases: true, migration: None }
+    Election { settings, policy, limits: Limits::UNLIMITED, releases: true, migration }
 }
 
 /// The client of a lease, whose requests hang while it is cut.
@@ -88,6 +93,10 @@ fn client(sandbox: &Sandbox, is_cut: &Arc<AtomicBool>) -> kube::Client {
 
 impl Replica {
     fn start(sandbox: &Sandbox, seed: u64) -> Self {
+        Self::start_in(sandbox, seed, election(&[]))
+    }
+
+    fn start_in(sandbox: &Sandbox, seed: u64, election: Election) -> Self {
         let identity = format!("replica-{seed}");
         let (manager, metrics) = manager(sandbox, seed);
         let (lease, is_cut) = (Arc::<Mutex<JoinSet<()>>>::default(), Arc::<AtomicBool>::default());
@@ -109,12 +118,13 @@ impl Replica {
         let watchdog = Watchdog::new(Heartbeat::new(), Duration::MAX, || {});
         let plugins = metrics.exec_plugins().clone();
         let elapsed = Arc::new(SimulatedElapsed::starting_now());
-        let candidate = Candidate::new(identity.clone(), election(), leases, plugins, watchdog, elapsed);
+        let candidate = Candidate::new(identity.clone(), election, leases, plugins, watchdog, elapsed);
+        let health = candidate.health();
         let stop = Stop::default();
         let mut running = JoinSet::new();
         let stopped = stop.clone();
         running.spawn(async move { candidate.run_with(manager, &compete, stopped).await });
-        Self { identity, stop, manager: running, lease, is_cut }
+        Self { identity, stop, manager: running, lease, is_cut, health }
     }
 
     async fn end(mut self, end: End) {
@@ -251,6 +261,11 @@ async fn until(what: &str, mut holds: impl FnMut() -> bool) {
 
 /// `lags` are the least and the most milliseconds by which the watch of pods lags.
 async fn handovers(count: u64, ends: &[End], lags: Range<u64>, seed: u64) -> Figures {
+    handovers_with(count, ends, lags, seed, &[]).await
+}
+
+/// As [`handovers`], while some controllers run under the lease of leader migration.
+async fn handovers_with(count: u64, ends: &[End], lags: Range<u64>, seed: u64, migrating: &[&str]) -> Figures {
     let options = SandboxOptions { watch_window: 1_000_000, seed, ..SandboxOptions::default() };
     let sandbox = Sandbox::new(options);
     let mut rng = fastrand::Rng::with_seed(seed);
@@ -267,11 +282,11 @@ async fn handovers(count: u64, ends: &[End], lags: Range<u64>, seed: u64) -> Fig
     let holds = |replica: &Replica| {
         sandbox.get(&LEASES, &lease()).is_some_and(|lease| lease["spec"]["holderIdentity"] == replica.identity)
     };
-    let mut leader = Replica::start(&sandbox, seed);
+    let mut leader = Replica::start_in(&sandbox, seed, election(migrating));
     until("the first leads", || holds(&leader)).await;
     for round in 0..count {
         oracle.round = round;
-        let standby = Replica::start(&sandbox, seed + round + 1);
+        let standby = Replica::start_in(&sandbox, seed + round + 1, election(migrating));
         let end = ends[usize::try_from(round).expect("it is small") % ends.len()];
         until("all is as wanted", || {
             oracle.look(&sandbox);
@@ -335,13 +350,26 @@ async fn a_hundred_handovers_with_a_late_watch_lead_to_no_pod_too_many_and_no_in
     assert_eq!((pods, figures.twice.len()), (0, 0), "{:?} {:?}", figures.beyond, figures.twice);
 }
 
-/// The proof adds less than two seconds after an expiry, and nothing that can be measured after a release.
+/// Each controller takes over with the lease that it runs under.
 #[tokio::test(start_paused = true)]
-async fn a_successor_with_a_prompt_watch_acts_at_once_after_a_release_and_within_two_seconds_after_an_expiry() {
+async fn handovers_under_leader_migration_lead_to_no_pod_too_many_and_no_index_twice() {
+    let ends = [End::Terminated, End::Dropped, End::Expired];
+    for migrating in [job::DESCRIPTOR.name, replicaset::DESCRIPTOR.name] {
+        let figures = handovers_with(12, &ends, 200..2_000, 3, &[migrating]).await;
+        let pods: usize = figures.beyond.values().sum();
+        assert_eq!((pods, figures.twice.len()), (0, 0), "{migrating}: {:?} {:?}", figures.beyond, figures.twice);
+    }
+}
+
+/// The proof adds half a second after an expiry at most, and nothing that can be measured after a release. Before watches
+/// were opened ahead of the expiry, it added a second.
+#[tokio::test(start_paused = true)]
+async fn a_successor_with_a_prompt_watch_acts_at_once_after_a_release_and_within_half_a_second_after_an_expiry() {
     let figures = handovers(21, &[End::Terminated, End::Dropped, End::Expired], 0..1, 2).await;
     assert!(figures.median_to_the_first_act(End::Terminated) < Duration::from_millis(100));
     for end in [End::Dropped, End::Expired] {
-        assert!(figures.median_to_the_first_act(end) < Duration::from_secs(2), "{end:?}");
+        let longest = figures.to_the_first_act[&end].iter().max().expect("there were handovers");
+        assert!(*longest < Duration::from_millis(600), "{end:?} {longest:?}");
     }
     assert!(figures.beyond.is_empty() && figures.twice.is_empty());
 }
@@ -388,6 +416,49 @@ async fn a_lease_expires_if_a_write_has_no_answer_within_the_shutdown_timeout() 
     assert_eq!(held_by(&sandbox), identity, "the write may still take effect");
     until("the standby leads", || held_by(&sandbox) == standby.identity).await;
     assert!(since.elapsed() > Duration::from_secs(20), "{:?}", since.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restore_of_etcd_that_breaks_no_watch_is_noticed_within_two_renewals() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let _leader = Replica::start(&sandbox, 1);
+    create(&sandbox, &REPLICA_SETS, "a", &set_spec("a", 1));
+    let pods = || sandbox.list(&PODS, None).len();
+    until("it leads", || pods() == 1).await;
+    let backup = sandbox.version();
+    sleep(Duration::from_mins(1)).await;
+    for resource in [&PODS, &REPLICA_SETS] {
+        sandbox.bookmark(resource);
+    }
+    sleep(Duration::from_millis(10)).await;
+    for resource in [&PODS, &REPLICA_SETS, &JOBS, &LEASES] {
+        sandbox.faults().silence_watches(resource);
+    }
+    sandbox.restore(backup).expect("its events are kept");
+    sandbox.patch(&REPLICA_SETS, &key("a"), &json!({ "spec": { "replicas": 3 } })).expect("it is valid");
+    let restored = Instant::now();
+    until("the change is seen", || pods() == 3).await;
+    assert!(restored.elapsed() < Duration::from_secs(5), "{:?}", restored.elapsed());
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(pods(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_of_the_connection_of_a_lease_shows_in_a_check_of_its_own() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let leader = Replica::start(&sandbox, 1);
+    until("it leads", || sandbox.get(&LEASES, &lease()).is_some()).await;
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(leader.health.check_connections(), Ok(()));
+    sandbox.faults().stop_api_server();
+    sleep(Duration::from_secs(5)).await;
+    let problem = leader.health.check_connections().expect_err("it is stopped");
+    let expected = format!("the API server has been unreachable for the lease {} for ", lease().name());
+    assert!(problem.starts_with(&expected) && problem.ends_with("connection lost"), "{problem}");
+    sandbox.faults().end_outage();
+    sleep(Duration::from_secs(3)).await;
+    assert_eq!(leader.health.check_connections(), Ok(()));
+    assert_eq!(held_by(&sandbox), leader.identity);
 }
 
 #[tokio::test(start_paused = true)]

@@ -16,7 +16,7 @@ use kcm_framework::clock::SimulatedClock;
 use kcm_framework::events::Broadcaster;
 use kcm_framework::informers::{Factory, FactoryOptions};
 use kcm_framework::{CacheVersions, Metrics, Predecessor};
-use kcm_sandbox_apiserver::{EVENTS, Fault, LEASES, Sandbox, SandboxOptions, Verb};
+use kcm_sandbox_apiserver::{EVENTS, Fault, LEASES, Sandbox, SandboxOptions, Status, Verb};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -58,13 +58,16 @@ struct Surroundings {
     clock: SimulatedElapsed,
     connection: Arc<Mutex<Option<Instant>>>,
     ready: watch::Receiver<bool>,
+    /// Number of suspicions that the storage of the API server has gone back.
+    rollbacks: Arc<AtomicUsize>,
 }
 
 impl Default for Surroundings {
     fn default() -> Self {
         let watchdog = Watchdog::new(Heartbeat::new(), Duration::MAX, || {});
         let ready = watch::Sender::new(true).subscribe();
-        Self { watchdog, clock: SimulatedElapsed::starting_now(), connection: Arc::default(), ready }
+        let (connection, rollbacks) = (Arc::default(), Arc::default());
+        Self { watchdog, clock: SimulatedElapsed::starting_now(), connection, ready, rollbacks }
     }
 }
 
@@ -73,6 +76,8 @@ impl RequestConnection for Mutex<Option<Instant>> {
     fn unusable(&self) -> Option<(Duration, String)> {
         self.lock().map(|since| (since.elapsed(), "etcd-readiness failed".to_owned()))
     }
+
+    fn suspect_rollback(&self) {}
 }
 
 fn participant(sandbox: &Sandbox, identity: &str, seed: u64) -> Participant {
@@ -85,7 +90,7 @@ fn participant_when(sandbox: &Sandbox, identity: &str, seed: u64, ready: watch::
 }
 
 fn participant_in(sandbox: &Sandbox, identity: &str, seed: u64, surroundings: Surroundings) -> Participant {
-    let Surroundings { watchdog, clock: elapsed, connection, ready } = surroundings;
+    let Surroundings { watchdog, clock: elapsed, connection, ready, rollbacks } = surroundings;
     let clients =
         ClientBuilder::new(sandbox.client(), UserAgent::new("kube-controller-manager", "v0", ""), Limits::UNLIMITED);
     let factory = Factory::new(FactoryOptions::new(clients.kube_client_for("leader-election"), seed));
@@ -114,6 +119,9 @@ fn participant_in(sandbox: &Sandbox, identity: &str, seed: u64, surroundings: Su
         watchdog,
         elapsed: Arc::new(elapsed),
         connection,
+        suspect_rollback: Box::new(move || {
+            rollbacks.fetch_add(1, Ordering::Relaxed);
+        }),
     };
     let mut keeper = Keeper::new(Elector::new(identity, TIMING), options);
     let stop = CancellationToken::new();
@@ -299,6 +307,83 @@ async fn a_lease_that_another_client_has_changed_is_read_before_it_is_released()
     assert_eq!((&lease["spec"]["holderIdentity"], &lease["metadata"]["labels"]["a"]), (&"second".into(), &"b".into()));
 }
 
+/// Patches a label of the lease to `value`, which its holder does not see.
+fn label(sandbox: &Sandbox, value: usize) {
+    let labelled = serde_json::json!({ "metadata": { "labels": { "a": value.to_string() } } });
+    sandbox.patch(&LEASES, &lease(), &labelled).expect("the patch is valid");
+}
+
+/// Stops a leader whose lease another client changes before each of the first `conflicts` updates that release it.
+async fn release_among_conflicts(sandbox: &Sandbox, first: &mut Participant, conflicts: usize) {
+    sandbox.faults().delay_events(&LEASES, Duration::from_hours(1));
+    let slow = Fault::on(Verb::Update).resource(LEASES).delay(Duration::from_millis(10));
+    let slow = sandbox.faults().inject(slow);
+    first.stop.cancel();
+    let mut changed = 0;
+    while changed < conflicts {
+        sleep(Duration::from_millis(1)).await;
+        if slow.hits() > changed {
+            changed += 1;
+            label(sandbox, changed);
+        }
+    }
+    drop(first.task.join_next().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_that_meets_conflicts_is_repeated() {
+    for conflicts in [1, 2, 5] {
+        let sandbox = Sandbox::new(SandboxOptions::default());
+        let mut first = participant(&sandbox, "first", 1);
+        first.leads().await;
+        sleep(Duration::from_millis(1_900)).await;
+        release_among_conflicts(&sandbox, &mut first, conflicts).await;
+        assert_eq!(record(&sandbox)["holderIdentity"], "", "after {conflicts} conflicts");
+        let lease = sandbox.get(&LEASES, &lease()).expect("the lease must exist");
+        assert_eq!(lease["metadata"]["labels"]["a"], conflicts.to_string(), "the changes of others stay");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_that_meets_conflicts_without_end_ends_at_the_renew_deadline() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let mut first = participant(&sandbox, "first", 1);
+    first.leads().await;
+    let conflict = Fault::on(Verb::Update).resource(LEASES).fail(Status::conflict(&LEASES, lease().name(), "test"));
+    let conflict = sandbox.faults().inject(conflict);
+    let stopped = Instant::now();
+    first.stop.cancel();
+    drop(first.task.join_next().await);
+    let took = stopped.elapsed();
+    let expected = TIMING.renew_deadline..TIMING.renew_deadline + Duration::from_secs(2);
+    assert!(expected.contains(&took), "it took {took:?}");
+    assert!((2..=200).contains(&conflict.hits()), "it sent {} updates", conflict.hits());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_does_not_free_the_lease_of_another_that_a_conflict_shows() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let mut first = participant(&sandbox, "first", 1);
+    first.leads().await;
+    sleep(Duration::from_millis(1_900)).await;
+    sandbox.faults().delay_events(&LEASES, Duration::from_hours(1));
+    let slow = Fault::on(Verb::Update).resource(LEASES).delay(Duration::from_millis(10));
+    let slow = sandbox.faults().inject(slow);
+    first.stop.cancel();
+    while slow.hits() == 0 {
+        sleep(Duration::from_millis(1)).await;
+    }
+    label(&sandbox, 1);
+    while slow.hits() == 1 {
+        sleep(Duration::from_millis(1)).await;
+    }
+    let taken = serde_json::json!({ "spec": { "holderIdentity": "second" } });
+    sandbox.patch(&LEASES, &lease(), &taken).expect("the patch is valid");
+    drop(first.task.join_next().await);
+    assert_eq!(slow.hits(), 2);
+    assert_eq!(record(&sandbox)["holderIdentity"], "second");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_lease_is_released_whose_acquisition_has_no_answer_before_the_stop() {
     let sandbox = Sandbox::new(SandboxOptions::default());
@@ -328,6 +413,28 @@ async fn a_standby_leads_within_the_duration_and_a_second_of_the_death_of_the_le
         second.leads().await;
         let took = killed.elapsed();
         assert!(took <= TIMING.lease_duration + Duration::from_secs(1), "it took {took:?} with seed {seed}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_standby_expects_to_lead_shortly_before_the_lease_expires_and_not_while_it_is_renewed() {
+    for seed in 0..10 {
+        let sandbox = Sandbox::new(SandboxOptions::default());
+        let mut first = participant(&sandbox, "first", seed);
+        first.leads().await;
+        let mut second = participant(&sandbox, "second", seed + 100);
+        let mut changes = second.leadership.clone();
+        let expected = changes.wait_for(|leadership| leadership.is_expected);
+        assert!(timeout(Duration::from_mins(2), expected).await.is_err(), "the lease is renewed");
+        first.task.shutdown().await;
+        let expected = second.leadership.wait_for(|leadership| leadership.is_expected);
+        drop(timeout(Duration::from_mins(1), expected).await.expect("the lease expires").expect("it must run"));
+        let since = Instant::now();
+        second.leads().await;
+        let ahead = since.elapsed();
+        let bounds = Duration::from_millis(750)..=Duration::from_millis(1_300);
+        assert!(bounds.contains(&ahead), "{ahead:?} before it led, with seed {seed}");
+        assert!(!second.leadership.borrow().is_expected);
     }
 }
 
@@ -374,6 +481,25 @@ async fn a_standby_does_not_create_a_deleted_lease_while_its_holder_may_write() 
         assert!(first.fence.is_closed(), "after {:?} with seed {seed}", deleted.elapsed());
         assert_eq!(record(&sandbox)["leaseTransitions"], 0);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restore_of_etcd_shows_in_the_version_of_the_lease() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let (of_first, of_second) = (Surroundings::default(), Surroundings::default());
+    let mut first = participant_in(&sandbox, "first", 1, of_first.clone());
+    first.leads().await;
+    let _second = participant_in(&sandbox, "second", 2, of_second.clone());
+    let backup = sandbox.version();
+    sleep(Duration::from_mins(2)).await;
+    let suspicions = || [&of_first, &of_second].map(|of| of.rollbacks.load(Ordering::Relaxed));
+    assert_eq!(suspicions(), [0, 0], "each renewal has a new version");
+    // No watch breaks.
+    sandbox.faults().silence_watches(&LEASES);
+    sandbox.restore(backup).expect("its events are kept");
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(suspicions(), [1, 1]);
+    assert_eq!(first.leadership.borrow().term, Some(1), "its record is in the backup");
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,6 +14,7 @@ use futures::stream::{FuturesUnordered, StreamExt as _};
 use kcm_framework::api::views::HorizontalPodAutoscaler;
 use kcm_framework::api::{InternedStr, ObjectKey, Resource, Uid};
 use kcm_framework::workqueue::{Priority, Queue};
+use kcm_framework::{Step, Steps};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -31,8 +32,10 @@ pub(super) struct Gathering {
     period: Duration,
     queue: Queue<ObjectKey>,
     state: Mutex<HashMap<ObjectKey, Progress>>,
-    started: Mutex<Vec<Job>>,
+    /// Each with the step of the task that ends with it.
+    started: Mutex<Vec<(Job, Step)>>,
     notify: Notify,
+    steps: Steps,
 }
 
 /// How far the job of an autoscaler is.
@@ -105,7 +108,12 @@ pub(super) enum Work {
 impl Gathering {
     pub(super) fn new(backends: Backends, scales: Arc<Scales>, period: Duration, queue: Queue<ObjectKey>) -> Arc<Self> {
         let (state, started, notify) = (Mutex::default(), Mutex::default(), Notify::new());
-        Arc::new(Self { backends, scales, period, queue, state, started, notify })
+        Arc::new(Self { backends, scales, period, queue, state, started, notify, steps: Steps::default() })
+    }
+
+    /// The steps of [`run`](Self::run): a job is a step from its start to its end.
+    pub(super) const fn steps(&self) -> &Steps {
+        &self.steps
     }
 
     /// Takes what the job of an autoscaler has gathered.
@@ -125,7 +133,8 @@ impl Gathering {
     /// Starts the job of an autoscaler that has none.
     pub(super) fn start(&self, job: Job) {
         self.state.lock().insert(job.key.clone(), Progress::Waiting);
-        self.started.lock().push(job);
+        let step = self.steps.begin(job.key.to_string());
+        self.started.lock().push((job, step));
         self.notify.notify_one();
     }
 
@@ -139,7 +148,7 @@ impl Gathering {
         let mut running = FuturesUnordered::new();
         loop {
             let started = std::mem::take(&mut *self.started.lock());
-            running.extend(started.into_iter().map(|job| self.perform(job)));
+            running.extend(started.into_iter().map(async |(job, _step)| self.perform(job).await));
             tokio::select! {
                 () = self.notify.notified() => {}
                 Some(()) = running.next() => {}

@@ -162,7 +162,8 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
         metrics,
     };
     let reconciling = control_loop.reconcile_objects(autoscalers, reconciler);
-    Ok(Loops::from(reconciling).task("horizontalpodautoscaler_metrics", move |cancel| {
+    let steps = gathering.steps().clone();
+    let loops = Loops::from(reconciling).task("horizontalpodautoscaler_metrics", move |cancel| {
         let gathering = Arc::clone(&gathering);
         async move {
             // Cancelled, it has nothing to clean up.
@@ -170,7 +171,8 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
             Ok(())
         }
         .boxed()
-    }))
+    });
+    Ok(loops.in_steps(&steps))
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

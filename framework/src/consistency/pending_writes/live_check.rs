@@ -26,6 +26,8 @@ pub struct LiveCheck<K> {
     pub cache: CacheIndex,
     /// The object to list.
     pub object: ObjectKey,
+    /// The number of the call that added the writes of the key.
+    pub added: u64,
 }
 
 /// Returns the pending write that remains of `write` after a live check, or `None` if it is confirmed.

@@ -25,21 +25,25 @@ pub use write::{CacheIndex, PendingWrite};
 pub const CHECK_AFTER: Duration = Duration::from_secs(30);
 
 /// The pending writes of the keys of one queue.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct PendingWrites<K> {
     waiting: BTreeMap<K, WaitingKey>,
     order: WaitingOrder<K>,
     // Per cache, the keys that wait for a version, the lowest first: an event costs only the writes that it confirms.
     versions: Vec<BTreeSet<(Ordered, K)>>,
     deletions: HashMap<(CacheIndex, Uid), Vec<K>>,
+    /// Number of calls that have added writes.
+    added: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct WaitingKey {
     owner: Option<Uid>,
     // At most one `Version` per cache: caches move forward, so the latest version confirms the earlier ones.
     writes: Vec<PendingWrite>,
     check_at: Instant,
+    /// The call that added the last of its writes. A live list that was due before says nothing about them.
+    added: u64,
 }
 
 impl WaitingKey {
@@ -76,6 +80,7 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
             order: WaitingOrder::new(),
             versions: (0..caches).map(|_| BTreeSet::new()).collect(),
             deletions: HashMap::new(),
+            added: 0,
         }
     }
 
@@ -115,13 +120,16 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
     /// Returns `true` if the key waits now. After this, and after [`checked`](Self::checked), the caller must report
     /// the versions that its caches have reached, because an event may have come before the response.
     pub fn add(&mut self, key: &K, owner: Option<&Uid>, writes: Vec<PendingWrite>, now: Instant) -> bool {
+        self.added += 1;
+        let added = self.added;
         for write in writes.into_iter().filter(can_be_confirmed) {
             let order = &mut self.order;
             let pending = self.waiting.entry(key.clone()).or_insert_with(|| {
                 let check_at = now + CHECK_AFTER;
                 order.insert(key, owner, check_at);
-                WaitingKey { owner: owner.cloned(), writes: Vec::new(), check_at }
+                WaitingKey { owner: owner.cloned(), writes: Vec::new(), check_at, added }
             });
+            pending.added = added;
             if let PendingWrite::OutcomeUnknown { deadline, .. } = &write {
                 pending.check_by(*deadline, key, order);
             }
@@ -271,7 +279,12 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
                     next = next.min(*deadline);
                     continue;
                 }
-                checks.push(LiveCheck { key: key.clone(), cache: write.cache(), object: write.object().clone() });
+                checks.push(LiveCheck {
+                    key: key.clone(),
+                    cache: write.cache(),
+                    object: write.object().clone(),
+                    added: pending.added,
+                });
             }
             self.order.reschedule(&key, pending.check_at, next);
             pending.check_at = next;
@@ -282,7 +295,7 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
     /// Returns `true` if a check that was due is still needed: its key may have been released since.
     #[must_use]
     pub fn needs(&self, check: &LiveCheck<K>) -> bool {
-        let pending = self.waiting.get(&check.key);
+        let pending = self.waiting.get(&check.key).filter(|pending| pending.added == check.added);
         pending.is_some_and(|pending| {
             pending.writes.iter().any(|write| write.cache() == check.cache && *write.object() == check.object)
         })
@@ -290,10 +303,12 @@ impl<K: Clone + Ord + Eq + Hash> PendingWrites<K> {
 
     /// Applies the result of a live check that began at `begun`. Returns the key if it no longer waits.
     ///
+    /// A check decides nothing about writes that were added after it was [due](Self::due): its list may be older.
     /// A check that began before the deadline of a lost response decides nothing. A later check shows the outcome of
     /// the write: either it is confirmed, or the key waits until the cache shows the state of the live list.
     pub fn checked(&mut self, check: &LiveCheck<K>, begun: Instant, state: &LiveState) -> Vec<K> {
-        let Some(pending) = self.waiting.get_mut(&check.key) else { return Vec::new() };
+        let pending = self.waiting.get_mut(&check.key).filter(|pending| pending.added == check.added);
+        let Some(pending) = pending else { return Vec::new() };
         let (checked, kept): (Vec<PendingWrite>, Vec<PendingWrite>) = std::mem::take(&mut pending.writes)
             .into_iter()
             .partition(|write| write.cache() == check.cache && *write.object() == check.object);

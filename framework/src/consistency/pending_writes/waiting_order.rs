@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 /// The waiting keys by time and by owner, so that neither the next check nor the end of an object costs a look at each
 /// of them.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct WaitingOrder<K> {
     by_check: BTreeSet<(Instant, K)>,
     by_owner: HashMap<Uid, Vec<K>>,

@@ -7,7 +7,7 @@ use futures::FutureExt as _;
 use kcm_api::{ObjectKey, PartialObjectMeta};
 use kcm_framework::client::Payload;
 use kcm_framework::{
-    BoxError, Delete, Loops, Reconcile, ReconcileError, STALLED_AFTER, Session, Source, Stall, async_trait,
+    BoxError, Delete, Loops, Reconcile, ReconcileError, STALLED_AFTER, Session, Source, Stall, Steps, async_trait,
 };
 
 use crate::guarantees::support::{
@@ -117,6 +117,49 @@ async fn periodic_work_that_runs_is_no_stall() {
         .start();
     for _ in 0..100 {
         tokio::time::sleep(seconds(600)).await;
+        assert_eq!(stall(&manager, NAME), None);
+    }
+}
+
+/// A task with one step for each duration: the time from one step to the next is a minute.
+fn in_steps(durations: Vec<Duration>) -> Started {
+    Setup::on(&sandbox())
+        .controller(descriptor(NAME), move |_| {
+            let steps = Steps::default();
+            let (of_task, durations) = (steps.clone(), durations.clone());
+            let task = Loops::new().task("steps", move |cancel| {
+                let (steps, durations) = (of_task.clone(), durations.clone());
+                async move {
+                    for (number, duration) in durations.into_iter().enumerate() {
+                        let step = steps.begin(format!("step {number}"));
+                        tokio::time::sleep(duration).await;
+                        drop(step);
+                        tokio::time::sleep(seconds(60)).await;
+                    }
+                    cancel.cancelled().await;
+                    Ok(())
+                }
+                .boxed()
+            });
+            std::future::ready(Ok(task.in_steps(&steps)))
+        })
+        .start()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_whose_step_does_not_end_is_a_stall_after_two_minutes() {
+    let manager = in_steps(vec![seconds(600)]);
+    settle().await;
+    stalls_with(&manager, "step 0", STALLED_AFTER).await;
+    tokio::time::sleep(seconds(600)).await;
+    assert_eq!(stall(&manager, NAME), None, "it has ended");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_whose_steps_end_or_that_waits_for_work_is_no_stall() {
+    let manager = in_steps(vec![seconds(100); 20]);
+    for _ in 0..1_000 {
+        tokio::time::sleep(seconds(7)).await;
         assert_eq!(stall(&manager, NAME), None);
     }
 }
