@@ -36,7 +36,7 @@ impl UpstreamGate {
     #[must_use]
     pub fn at(&self, versions: Versions) -> Option<Gate> {
         let stages = self.stages.split(' ').filter_map(Stage::read);
-        let stage = stages.filter(|stage| stage.holds_in(versions)).last()?;
+        let stage = stages.rev().find(|stage| stage.holds_in(versions))?;
         Some(Gate { name: self.name, default: stage.default, stage: stage.kind, locked: stage.locked })
     }
 }

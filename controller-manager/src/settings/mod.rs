@@ -82,6 +82,34 @@ pub(crate) fn is_default(settings: &Effective, flag: &str) -> bool {
     settings.origin(flag).is_none_or(|origin| *origin == Origin::Default)
 }
 
+/// Returns the items of `--controllers` that choose among the controllers of this program, and a warning for each other
+/// controller that they enable.
+fn selected<'a>(controllers: &'a [String], registry: &Registry, settings: &Effective) -> (Vec<&'a str>, Vec<String>) {
+    let origin = settings.origin("controllers").unwrap_or(&Origin::Default);
+    let may_miss = settings.get(generic::ALLOW_MISSING_CONTROLLERS).unwrap_or(false);
+    let is_missing = |item: &&str| missing::named_by(item, registry).is_some();
+    let (of_clouds, items): (Vec<&str>, Vec<&str>) =
+        controllers.iter().map(String::as_str).partition(|item| missing::of_clouds(item, registry).is_some());
+    let of_clouds = of_clouds.into_iter().filter_map(|item| missing::of_clouds(item, registry));
+    let mut warnings: Vec<String> = of_clouds
+        .map(|name| format!("{origin}: {name} is a controller of clouds, which Kubernetes 1.37 removed: leave it out"))
+        .collect();
+    let (lacking, items): (Vec<&str>, Vec<&str>) = items.into_iter().partition(|item| may_miss && is_missing(item));
+    let lacking = lacking.into_iter().filter_map(|item| missing::named_by(item, registry));
+    warnings.extend(lacking.map(|UpstreamController { name, .. }| {
+        format!("{origin}: the controller {name} is not part of this program: let another controller manager run it")
+    }));
+    let left_out = missing::left_out(controllers, registry, |gate| settings.gates().is_on(gate));
+    if !left_out.is_empty() {
+        warnings.push(format!(
+            "These controllers of Kubernetes are not part of this program, and * leaves them out: \
+             let another controller manager run them: {}",
+            left_out.join(", ")
+        ));
+    }
+    (items, warnings)
+}
+
 /// Checks combinations of settings, and configures a manager with the result.
 ///
 /// # Errors
@@ -99,28 +127,8 @@ pub(crate) fn configure(
     let origin_of = |flag| settings.origin(flag).unwrap_or(&Origin::Default);
     let mut reasons = Vec::new();
     let mut warnings = without_effect::warnings(&settings);
-    let may_miss = settings.get(generic::ALLOW_MISSING_CONTROLLERS).unwrap_or(false);
-    let is_missing = |item: &&str| missing::named_by(item, &registry).is_some();
-    let (of_clouds, items): (Vec<&str>, Vec<&str>) =
-        controllers.iter().map(String::as_str).partition(|item| missing::of_clouds(item, &registry).is_some());
-    warnings.extend(of_clouds.iter().filter_map(|item| missing::of_clouds(item, &registry)).map(|name| {
-        let origin = origin_of("controllers");
-        format!("{origin}: {name} is a controller of cloud controller managers, which Kubernetes 1.37 does not know: leave it out")
-    }));
-    let (lacking, items): (Vec<&str>, Vec<&str>) = items.into_iter().partition(|item| may_miss && is_missing(item));
-    let names = lacking.iter().filter_map(|item| missing::named_by(item, &registry));
-    warnings.extend(names.map(|controller| {
-        let (origin, name) = (origin_of("controllers"), controller.name);
-        format!("{origin}: the controller {name} is not part of this program: let another controller manager run it")
-    }));
-    let left_out = missing::left_out(&controllers, &registry, |gate| settings.gates().is_on(gate));
-    if !left_out.is_empty() {
-        warnings.push(format!(
-            "These controllers of Kubernetes are not part of this program, and * leaves them out: \
-             let another controller manager run them: {}",
-            left_out.join(", ")
-        ));
-    }
+    let (items, left_out) = selected(&controllers, &registry, &settings);
+    warnings.extend(left_out);
     let known: Vec<_> = UPSTREAM.iter().map(UpstreamController::names).chain(OF_CLOUDS.iter().copied()).collect();
     let selection = Selection::parse(items, &registry, &known);
     for error in selection.as_ref().err().into_iter().flatten() {

@@ -36,24 +36,40 @@ pub struct Options {
     /// Admit pods of service accounts that exist alone, as clusters do, and record what controller managers ask for, for
     /// [`ControlPlane::audited`]. What creates the account `default` of each namespace does not run here.
     pub strict: bool,
-    /// Run the API server of the minor version before.
-    pub is_older: bool,
+    /// The API server to run.
+    pub api_server: ApiServer,
     /// Further flags of the API server.
     pub api_server_args: Vec<String>,
 }
 
-/// The API server of the minor version before, as `cargo xtask control-plane --older` builds it.
-const OLDER_API_SERVER: &str = "kube-apiserver-1.36";
+/// A version of the API server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ApiServer {
+    /// The version that the manager is built for.
+    #[default]
+    Current,
+    /// The minor version before, as `cargo xtask control-plane --older` builds it.
+    Older,
+}
+
+impl ApiServer {
+    const fn program(self) -> &'static str {
+        match self {
+            Self::Current => "kube-apiserver",
+            Self::Older => "kube-apiserver-1.36",
+        }
+    }
+}
 
 impl Options {
-    const fn api_server(&self) -> &'static str {
-        if self.is_older { OLDER_API_SERVER } else { "kube-apiserver" }
-    }
-
     /// Fails before anything is started if a program is missing.
     fn check(&self) -> Result<()> {
-        let programs =
-            [("etcd", true), (self.api_server(), true), ("kube-scheduler", self.scheduler), ("kwok", self.kwok)];
+        let programs = [
+            ("etcd", true),
+            (self.api_server.program(), true),
+            ("kube-scheduler", self.scheduler),
+            ("kwok", self.kwok),
+        ];
         for (program, _) in programs.into_iter().filter(|(_, needed)| *needed) {
             binaries::control_plane(program)?;
         }
@@ -389,7 +405,7 @@ fn start_api_server(logs: &Path, pki: &Pki, etcd: u16, port: u16, options: &Opti
         args.push("--audit-log-maxsize=4096".to_owned());
     }
     args.extend(options.api_server_args.iter().cloned());
-    Process::start("kube-apiserver", &binaries::control_plane(options.api_server())?, &args, logs)
+    Process::start("kube-apiserver", &binaries::control_plane(options.api_server.program())?, &args, logs)
 }
 
 fn start_scheduler(logs: &Path, kubeconfig: &Path) -> Result<Process> {

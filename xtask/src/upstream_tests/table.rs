@@ -120,7 +120,7 @@ pub(crate) fn results(output: &str) -> BTreeMap<String, Outcome> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Outcome, Table, results};
+    use super::{Table, results};
 
     const TABLE: &str = "package\ttest\texpected\treason\n\
                          a\tTestGood\tpasses\t\na\tTestGate\tcannot judge\tsets a gate\na\tTestPdb\tnot yet\tdisruption\n\

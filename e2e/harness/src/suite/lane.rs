@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::plan::{On, Outcome};
 use super::work::{Shared, Work};
 use crate::audit::forbidden;
-use crate::control_plane::{ControlPlane, Options};
+use crate::control_plane::{ApiServer, ControlPlane, Options};
 use crate::manager_log::{Finding, findings};
 use crate::process::Process;
 use crate::scenario::{Case, Selected, start_manager};
@@ -54,8 +54,8 @@ impl<'a> Lane<'a> {
         let started = Instant::now();
         let plane = match on {
             On::ControlPlane | On::OlderControlPlane => {
-                let is_older = on == On::OlderControlPlane;
-                let options = Options { scheduler: true, kwok: true, strict: true, is_older, ..Options::default() };
+                let api_server = if on == On::OlderControlPlane { ApiServer::Older } else { ApiServer::Current };
+                let options = Options { scheduler: true, kwok: true, strict: true, api_server, ..Options::default() };
                 ControlPlane::start(options).await?
             }
             On::Sandbox => ControlPlane::sandbox(NODES).await?,

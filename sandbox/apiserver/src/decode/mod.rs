@@ -205,7 +205,7 @@ impl Decoder<'_> {
     ///
     /// 400 for what is no map.
     pub(crate) fn applied(&mut self, body: &[u8]) -> Result<Value, Status> {
-        let refuse = |why: &str| Status::bad_request(format!("error decoding YAML: {why}"));
+        let refuse = |why: &str| Status::bad_request(format!("error decoding patch: {why}"));
         let converting = "error converting YAML to JSON: ";
         let document = yaml::parse(body).map_err(|why| Status::bad_request(format!("error encoding patch: {why}")))?;
         let applied = match document.value {
@@ -219,7 +219,7 @@ impl Decoder<'_> {
             let why = format!("{converting}yaml: {}", document.repeated.join(", "));
             match self.validation {
                 FieldValidation::Strict => {
-                    return Err(Status::bad_request(format!("error strict decoding YAML: {why}")));
+                    return Err(Status::bad_request(format!("error strict decoding patch: {why}")));
                 }
                 FieldValidation::Warn => self.warnings.push(why),
                 FieldValidation::Ignore => {}

@@ -10,7 +10,7 @@ use super::{go_format, names};
 
 pub(super) fn role(is_namespaced: bool, object: &FieldPath<'_, '_>, errors: &mut Errors) {
     for rule in object.get("rules").items() {
-        rule.get("verbs").must_be_set("verbs must contain at least one value", errors);
+        rule.get("verbs").must_be_set("", errors);
         let urls = rule.get("nonResourceURLs");
         if !urls.is_empty() {
             if is_namespaced {
@@ -62,7 +62,7 @@ pub(super) fn binding_change(old: &Value, new: &Value, errors: &mut Errors) {
     if old.get("roleRef") != new.get("roleRef") {
         let root = FieldPath::root(new);
         let role = root.get("roleRef");
-        errors.push(role.shown(go_format::go(role.value, &ROLE_REF), "cannot change roleRef"));
+        errors.push(role.shown(go_format::go(role.value, &ROLE_REF), super::field_path::IMMUTABLE));
     }
 }
 

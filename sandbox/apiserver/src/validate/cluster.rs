@@ -44,8 +44,8 @@ pub(super) fn node_change(old: &Value, new: &Value, errors: &mut Errors) {
     }
     let provider = at(old, &["spec", "providerID"]);
     if provider.is_some() && provider != Some(root.get("spec.providerID").value) {
-        let detail = "node updates may not change providerID except from \"\" to valid";
-        errors.push(root.get("spec.providerID").forbidden(detail));
+        let detail = "field cannot be modified once set";
+        errors.push(FieldError::invalid("spec.providerID", Value::Null, detail));
     }
 }
 

@@ -227,6 +227,14 @@ impl<'v> FieldPath<'v, '_> {
 pub(super) const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 pub(super) const IMMUTABLE: &str = "field is immutable";
 
+/// Refuses a change of `path`, as kinds do whose rules are declared with their types: the message shows no value.
+pub(super) fn declared_immutable(old: &Value, new: &Value, path: &str, errors: &mut Errors) {
+    let (old, new) = (FieldPath::root(old), FieldPath::root(new));
+    if old.get(path).value != new.get(path).value {
+        errors.push(FieldError::invalid(path, Value::Null, IMMUTABLE));
+    }
+}
+
 /// Refuses a change of `path`.
 pub(super) fn immutable(old: &Value, new: &Value, path: &str, errors: &mut Errors) {
     let (old, new) = (FieldPath::root(old), FieldPath::root(new));

@@ -96,7 +96,7 @@ fn owners(owners: &FieldPath<'_, '_>, errors: &mut Errors) {
         let (kind, name) = (here.get("kind").text(), here.get("name").text());
         if kind == "Event" && matches!(version.text(), "v1" | "events.k8s.io/v1") {
             let detail = format!("{group}/v1, Kind=Event is disallowed from being an owner");
-            errors.push(owners.shown(go_format::json(owner), detail));
+            errors.push(here.shown(go_format::json(owner), detail));
         }
         if here.get("controller").is_true() {
             let this = format!("{kind}/{name}");

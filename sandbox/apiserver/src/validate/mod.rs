@@ -31,7 +31,7 @@ mod workloads;
 
 use serde_json::Value;
 
-use self::field_path::{Errors, FieldPath, immutable};
+use self::field_path::{Errors, FieldPath, declared_immutable, immutable};
 use crate::kinds::{Behaviour, Kind};
 use crate::status::FieldError;
 
@@ -114,7 +114,7 @@ pub(crate) fn change(kind: &Kind, subresource: Option<&str>, old: &Value, new: &
         ("batch", "jobs", None) => batch::change(old, new, &mut errors),
         ("policy", "poddisruptionbudgets", Some("status")) => scaling::budget_status(&root, &mut errors),
         ("", "services", _) => service::service_change(subresource, old, new, &mut errors),
-        ("discovery.k8s.io", "endpointslices", _) => immutable(old, new, "addressType", &mut errors),
+        ("discovery.k8s.io", "endpointslices", _) => declared_immutable(old, new, "addressType", &mut errors),
         ("", "configmaps" | "secrets", _) => config::change(old, new, &mut errors),
         ("", "persistentvolumeclaims", None) => storage::claim_change(old, new, &mut errors),
         ("", "persistentvolumes", None) => storage::volume_change(old, new, &mut errors),
@@ -126,7 +126,7 @@ pub(crate) fn change(kind: &Kind, subresource: Option<&str>, old: &Value, new: &
             access::binding_change(old, new, &mut errors);
         }
         ("scheduling.k8s.io", "priorityclasses", _) => access::priority_class_change(old, new, &mut errors),
-        ("node.k8s.io", "runtimeclasses", _) => immutable(old, new, "handler", &mut errors),
+        ("node.k8s.io", "runtimeclasses", _) => declared_immutable(old, new, "handler", &mut errors),
         ("networking.k8s.io", "ingressclasses", _) => immutable(old, new, "spec.controller", &mut errors),
         _ => {}
     }

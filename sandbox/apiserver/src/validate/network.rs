@@ -138,8 +138,7 @@ fn policy_port(port: &FieldPath<'_, '_>, errors: &mut Errors) {
         names::port(&number, errors);
         if let (Some(first), Some(last)) = (number.number(), end.number()) {
             if last < first {
-                // Upstream shows the first port here.
-                errors.push(end.refused(first, "must be greater than or equal to `port`"));
+                errors.push(end.refused(last, "must be greater than or equal to `port`"));
             }
             if !(1..=65_535).contains(&last) {
                 errors.push(end.invalid(names::PORT_RANGE));

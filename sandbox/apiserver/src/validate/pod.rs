@@ -146,7 +146,7 @@ fn security(spec: &FieldPath<'_, '_>, errors: &mut Errors) {
         security_context::user_id(&group, errors);
     }
     if spec.get("shareProcessNamespace").is_true() && spec.get("hostPID").is_true() {
-        let field_path = context.get("shareProcessNamespace");
+        let field_path = spec.get("shareProcessNamespace");
         errors.push(field_path.refused(true, "ShareProcessNamespace and HostPID cannot both be enabled"));
     }
     for sysctl in context.get("sysctls").items() {

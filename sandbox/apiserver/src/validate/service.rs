@@ -288,7 +288,7 @@ pub(super) fn slice(object: &FieldPath<'_, '_>, errors: &mut Errors) {
     for endpoint in object.get("endpoints").items() {
         let addresses = endpoint.get("addresses");
         if addresses.is_empty() {
-            errors.push(addresses.required("must contain at least 1 address"));
+            errors.push(addresses.required(""));
         } else if addresses.list().len() > LARGEST_ENDPOINT {
             errors.push(FieldError::too_many(addresses.to_string(), addresses.list().len(), LARGEST_ENDPOINT));
         }

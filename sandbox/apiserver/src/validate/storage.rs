@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::field_path::{Errors, FieldPath, IMMUTABLE, immutable};
+use super::field_path::{Errors, FieldPath, IMMUTABLE, declared_immutable};
 use super::{go_format, names, selector, volume};
 use crate::json::{at, set, text};
 use crate::quantity::Quantity;
@@ -188,8 +188,8 @@ pub(super) fn class(object: &FieldPath<'_, '_>, errors: &mut Errors) {
 }
 
 pub(super) fn class_change(old: &Value, new: &Value, errors: &mut Errors) {
-    for field in ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"] {
-        immutable(old, new, field, errors);
+    for field in ["provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"] {
+        declared_immutable(old, new, field, errors);
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::rows::{MAP, MAPS};
 use crate::support::{Answer, TestRequest, call, done, get, merge, patch, pod, post, put};
 
-/// Requests in order with the responses of kube-apiserver 1.36.3: a code, the message of a failure, else the
+/// Requests in order with the responses of kube-apiserver 1.37.2: a code, the message of a failure, else the
 /// generation and the managed fields, which contain only whether they have a time.
 ///
 /// Messages of rows with `parser` come from Go's parsers, and their wording is not compared.

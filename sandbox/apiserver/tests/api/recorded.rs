@@ -1,4 +1,4 @@
-//! Writes that the API stores or refuses, recorded from kube-apiserver 1.36.3: a line has a request and its response.
+//! Writes that the API stores or refuses, recorded from kube-apiserver 1.37.2: a line has a request and its response.
 //!
 //! `given` is created before; `how` and `sub` say what `body` is then: a patch, or an object to put. In responses
 //! `<some>` stands for what the server chooses, and messages end where upstream continues with a difference of its

@@ -49,7 +49,7 @@ async fn reviews() {
             vec![],
             may("selfsubjectaccessreviews", json!({})),
             422,
-            vec![("/details/causes/0/field", json!("spec.resourceAttributes"))],
+            vec![("/details/causes/0/field", json!("spec"))],
         ),
         row(
             "a local review is about its own namespace",
