@@ -12,11 +12,7 @@ use crate::{control_plane, step};
 /// built it for the tests already.
 pub(crate) fn suite(args: &[&str]) -> Result<()> {
     if !args.contains(&"--list") {
-        if args.contains(&"--older") {
-            control_plane::build_with_older()?
-        } else {
-            control_plane::build()?
-        }
+        if args.contains(&"--older") { control_plane::build_with_older() } else { control_plane::build() }?;
         // The peer's scenarios can be run before ours compiles.
         if args.is_empty() || !args.iter().all(|arg| arg.starts_with("peer/")) {
             step::run(&mut step::cargo(["build", "--package=kcm-controller-manager"]))?;

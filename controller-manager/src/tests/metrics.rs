@@ -65,7 +65,6 @@ const ABSENT: &[(&str, &[&str])] = &[
             "horizontal_pod_autoscaler_controller_desired_",
             "horizontal_pod_autoscaler_controller_metric_",
             "horizontal_pod_autoscaler_controller_reconciliation",
-            "horizontal_pod_autoscaler_controller_stale_",
         ],
     ),
     (

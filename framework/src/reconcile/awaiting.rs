@@ -2,7 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::undecodable::Blocker;
+use kcm_api::ObjectKey;
+
+use crate::consistency::pending_writes::CacheIndex;
+
+/// An undecodable object for which a key waits: its cache and its key.
+pub(super) type Blocker = (CacheIndex, ObjectKey);
 
 /// The keys that were reconciled and wait for undecodable objects, which they looked up. A key may wait for several.
 pub(super) struct Awaiting<K> {
@@ -54,8 +59,6 @@ impl<K: Ord + Clone> Awaiting<K> {
 
 #[cfg(test)]
 mod tests {
-    use kcm_api::ObjectKey;
-
     use super::*;
 
     fn object(name: &str) -> Blocker {

@@ -8,7 +8,7 @@ use kcm_informers::{Cache, HookRegistration, UndecodableObject};
 use kcm_workqueue::{Priority, Queue};
 use parking_lot::Mutex;
 
-use super::awaiting::Awaiting;
+use super::awaiting::{Awaiting, Blocker};
 use super::session::AwaitedObject;
 use crate::consistency::Primary;
 use crate::consistency::pending_writes::CacheIndex;
@@ -30,9 +30,6 @@ pub(super) struct UndecodableGuard<K> {
     /// The hooks end with the guard.
     _hooks: Vec<HookRegistration>,
 }
-
-/// The undecodable object that holds a key back: its cache and its key.
-pub(super) type Blocker = (CacheIndex, ObjectKey);
 
 /// The keys that are held back, each by one object that was logged.
 struct Held<K> {

@@ -45,7 +45,7 @@ impl LookAhead {
     /// Watches until it is dropped. A takeover goes on with the watches that are open then.
     ///
     /// # Cancellation
-    /// Nothing is lost.
+    /// No change is lost by that.
     pub async fn run(&mut self) -> Infallible {
         match join_all(self.caches.iter_mut().map(|(_, ahead)| ahead.run())).await.pop() {
             Some(never) => match never {},

@@ -88,7 +88,7 @@ impl PodChanges {
     /// The same with at most [`BURST`] creations and deletions, in the order after those failures.
     #[must_use]
     pub(super) fn bounded(mut self, failures: &Failures) -> Self {
-        failures.arrange(&mut self.create);
+        failures.arrange(&mut self.create, |creation| &creation.node);
         self.create.truncate(BURST);
         self.delete.truncate(BURST);
         self

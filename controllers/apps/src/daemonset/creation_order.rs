@@ -8,8 +8,6 @@ use std::sync::Arc;
 
 use kcm_framework::api::ObjectKey;
 
-use super::changes::Creation;
-
 /// The failed creations of one `DaemonSet`; empty if its last reconcile created all pods.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Failures {
@@ -22,20 +20,22 @@ pub(super) struct Failures {
 impl Failures {
     /// Sorts creations: by node without failures. After a failure, nodes whose last creation failed come last, and each
     /// failure leads to another order, so that many such nodes are found in few reconciles.
-    pub(super) fn arrange(&self, creations: &mut [Creation]) {
+    ///
+    /// `node` returns the node of a creation.
+    pub(super) fn arrange<C>(&self, creations: &mut [C], node: impl Fn(&C) -> &str) {
         if self.in_a_row > 0 {
-            let place = |creation: &Creation| {
-                let node = &creation.node;
+            let place = |creation: &C| {
+                let node = node(creation);
                 (self.nodes.contains(node), hash(node, self.in_a_row))
             };
             creations.sort_by_cached_key(place);
         }
     }
 
-    /// Returns the failures after a reconcile in which the creations at the indexes `failed` failed.
-    fn after(&self, creations: &[Creation], failed: &[usize]) -> Self {
+    /// Returns the failures after a reconcile in which the creations for the nodes `failed` failed.
+    fn after(&self, failed: &[&str]) -> Self {
         let mut nodes = self.nodes.clone();
-        nodes.extend(failed.iter().filter_map(|at| creations.get(*at)).map(|creation| creation.node.clone()));
+        nodes.extend(failed.iter().map(|&node| node.into()));
         Self { in_a_row: self.in_a_row.saturating_add(1), nodes }
     }
 }
@@ -50,12 +50,12 @@ impl FailedCreations {
         self.0.get(set).cloned().unwrap_or_default()
     }
 
-    /// Records the outcome of a reconcile: the indexes of the creations that failed.
-    pub(super) fn record(&mut self, set: &ObjectKey, creations: &[Creation], failed: &[usize]) {
+    /// Records the outcome of a reconcile: the nodes whose creation failed.
+    pub(super) fn record(&mut self, set: &ObjectKey, failed: &[&str]) {
         if failed.is_empty() {
             self.forget(set);
         } else {
-            let failures = self.of(set).after(creations, failed);
+            let failures = self.of(set).after(failed);
             self.0.insert(set.clone(), Arc::new(failures));
         }
     }

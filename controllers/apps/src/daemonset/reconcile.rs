@@ -87,7 +87,9 @@ impl ReconcileObject<DaemonSet> for Reconciler {
         self.start_backoff(&plan.changes, now);
         let creations = &plan.changes.create;
         let (failed, created) = writer.create_pods(creations, &snapshot.revision).await;
-        self.failed_creations.lock().record(&set.metadata.key, creations, &failed);
+        let failed: Vec<&str> =
+            failed.iter().filter_map(|at| creations.get(*at)).map(|creation| &*creation.node).collect();
+        self.failed_creations.lock().record(&set.metadata.key, &failed);
         // Deletions are tried after a failed creation too.
         let deleted = writer.delete_pods(&plan.changes).await;
         let mut applied = created.and(deleted).and(valid);

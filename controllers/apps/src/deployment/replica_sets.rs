@@ -229,7 +229,7 @@ pub(super) struct Edit {
     pub(super) annotations: Changes,
     /// Why the replica set is scaled.
     pub(super) reasons: Vec<ScaleReason>,
-    /// Whether the replica set has the present template.
+    /// True if the replica set has the present template.
     pub(super) is_of_new: bool,
 }
 

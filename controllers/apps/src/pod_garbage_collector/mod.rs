@@ -39,7 +39,6 @@
 //! | --- | --- | --- |
 //! | A Pod that was deleted or recreated meanwhile is no error. | It counts as an error. | There is nothing to do. |
 //! | A Pod is deleted once in a round. | It is deleted once for each reason. | The second request has no effect. |
-//! | A terminated Pod that is deleted already and waits for a finalizer does not count towards the threshold. | It counts, and is deleted again in every round. | The request has no effect, and younger Pods that can go would stay. |
 //! | A Node that returns ends its quarantine. | Its quarantine goes on. | A Node that is missing again has 40 seconds again. |
 //! | Up to 16 Pods are deleted at the same time. | Orphans and unscheduled Pods are deleted one by one, all others at the same time. | A slow deletion delays no other, and the API server is not flooded. |
 //! | The quarantine has no queue `orphaned_pods_nodes`. | It is a queue with metrics. | It is a map here. |

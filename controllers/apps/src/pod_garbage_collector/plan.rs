@@ -128,13 +128,10 @@ fn nodes_by_name(observed: &Observed) -> BTreeMap<&str, &Node> {
     observed.nodes.iter().map(|node| (node.metadata.key.name(), &**node)).collect()
 }
 
-/// The terminated pods beyond the threshold. A pod that is deleted already and waits for a finalizer does not count:
-/// another request has no effect, and it would keep its place before younger pods that can go.
+/// The terminated pods beyond the threshold.
 fn surplus_of_terminated(observed: &Observed, threshold: i32, disruptions: PartReader<PodDisruption>) -> Vec<Arc<Pod>> {
     let Some(threshold) = usize::try_from(threshold).ok().filter(|threshold| *threshold > 0) else { return Vec::new() };
-    let waits = |pod: &Pod| pod.metadata.is_terminating() && !pod.metadata.finalizers.is_empty();
-    let counts = |pod: &&Arc<Pod>| is_terminated(pod) && !waits(pod);
-    let mut terminated: Vec<_> = observed.pods.iter().filter(counts).cloned().collect();
+    let mut terminated: Vec<_> = observed.pods.iter().filter(|pod| is_terminated(pod)).cloned().collect();
     let surplus = terminated.len().saturating_sub(threshold);
     if surplus > 0 {
         terminated.sort_by(|a, b| age_rank(a, disruptions).cmp(&age_rank(b, disruptions)));

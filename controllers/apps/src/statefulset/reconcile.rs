@@ -13,10 +13,10 @@ use super::gates::Gates;
 use super::metrics::Metrics;
 use super::observe::Caches;
 use super::plan::plan;
-use super::recreate::{Recreation, check_strategy, set_progress};
+use super::recreate::{check_strategy, set_progress};
 use super::revisions::Revisions;
 use super::status::{after_rollout, is_outdated, recheck_at, status};
-use super::steps::Input;
+use super::steps::{Input, Recreation};
 use crate::shared::revisions::sort;
 
 /// Reconciles `StatefulSets`.

@@ -9,7 +9,7 @@ use kcm_framework::api::{Condition, ConditionStatus};
 
 use super::gates::Gates;
 use super::status::{is_complete, revision_of};
-use super::steps::{Deletion, Input, Phase, Plan, Step, Wait};
+use super::steps::{Deletion, Input, Phase, Plan, Recreation, Step, Wait};
 
 /// The type of the condition.
 const PROGRESSING: &str = "Progressing";
@@ -36,15 +36,6 @@ pub(super) fn check_strategy(set: &StatefulSet, gates: Gates) -> Result<(), Unkn
             Err(UnknownStrategy::Unsupported { set: name(), strategy: strategy.as_str().to_owned() })
         }
     }
-}
-
-/// The state of a recreation that is not complete.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Recreation {
-    /// Pods of earlier revisions exist.
-    Deleting,
-    /// Pods of the update revision are missing or not ready.
-    Creating,
 }
 
 /// Plans the deletion of all pods of earlier revisions, in batches whatever the policy says. Returns `true` if there is

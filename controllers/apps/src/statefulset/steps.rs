@@ -9,7 +9,6 @@ use kcm_framework::api::views::{Pod, PodVolumes, StatefulSet};
 use super::claim_work::ClaimWork;
 use super::gates::Gates;
 use super::observe::ClaimLister;
-use super::recreate::Recreation;
 use super::revisions::Revisions;
 
 /// What a plan is made from.
@@ -45,6 +44,15 @@ pub(super) struct Plan {
     /// The number of unavailable pods in the range of ordinals, and how many may be; absent unless the gate
     /// `MaxUnavailableStatefulSet` is on and the rollout was planned.
     pub(super) unavailable: Option<usize>,
+}
+
+/// The state of a recreation that is not complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Recreation {
+    /// Pods of earlier revisions exist.
+    Deleting,
+    /// Pods of the update revision are missing or not ready.
+    Creating,
 }
 
 /// The steps of one phase.

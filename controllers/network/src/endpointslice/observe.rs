@@ -22,7 +22,7 @@ pub(super) struct Caches {
 #[derive(Debug, Clone)]
 pub(super) struct Candidate {
     pub(super) pod: Arc<Pod>,
-    /// Its node.
+    /// The node of the pod.
     pub(super) node: Lookup<Node>,
 }
 

@@ -20,7 +20,7 @@ const LAZY_DELAY: Duration = Duration::from_millis(500);
 /// Number of spacings that are kept before spacings that are over are removed.
 const KEPT: usize = 256;
 
-/// Whether traffic depends on a change of a pod.
+/// The urgency of a change of a pod: traffic depends on it or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Urgency {
     /// Traffic waits for the change.

@@ -116,11 +116,11 @@ async fn each_gate_is_shown_with_its_stage_and_its_state() {
     let scrape = scrape().await;
     for line in [
         r#"kubernetes_feature_enabled{name="PodDeletionCost",stage="BETA"} 1"#,
-        r#"kubernetes_feature_enabled{name="HPAScaleToZero",stage="ALPHA"} 0"#,
+        r#"kubernetes_feature_enabled{name="StatefulSetRecreateStrategy",stage="ALPHA"} 0"#,
         r#"kubernetes_feature_enabled{name="JobManagedBy",stage=""} 1"#,
         r#"kubernetes_feature_enabled{name="AllowDNSOnlyNodeCSR",stage="DEPRECATED"} 0"#,
     ] {
         assert!(scrape.lines().any(|found| found == line), "{line}");
     }
-    assert_eq!(scrape.lines().filter(|line| line.starts_with("kubernetes_feature_enabled{")).count(), 242);
+    assert_eq!(scrape.lines().filter(|line| line.starts_with("kubernetes_feature_enabled{")).count(), 254);
 }

@@ -295,8 +295,8 @@ fn read_patch(media_type: &str, body: &[u8]) -> Result<Document, Status> {
     let is_strategic = media_type == STRATEGIC_MERGE_PATCH;
     let refuse =
         |why: String| Status::bad_request(if is_strategic { why } else { format!("error decoding patch: {why}") });
-    let is_broken_merge = media_type == MERGE_PATCH && !body.is_empty();
-    let malformed = |why: String| if is_broken_merge { Status::bad_request("invalid JSON patch") } else { refuse(why) };
+    let is_merge = media_type == MERGE_PATCH;
+    let malformed = |why: String| if is_merge { Status::bad_request("invalid JSON patch") } else { refuse(why) };
     let mut patch = json::parse(body).map_err(malformed)?;
     if media_type == JSON_PATCH {
         patch.repeated.extend(expected::operations(&patch.value).map_err(refuse)?);

@@ -16,7 +16,7 @@ fn creations(count: usize) -> Vec<Creation> {
 }
 
 fn order(failures: &Failures, mut creations: Vec<Creation>) -> Vec<Box<str>> {
-    failures.arrange(&mut creations);
+    failures.arrange(&mut creations, |creation| &creation.node);
     creations.into_iter().map(|creation| creation.node).collect()
 }
 
@@ -26,7 +26,7 @@ fn nodes_whose_creation_failed_come_last_and_the_others_in_another_order_each_ti
     assert!(order(&failed.of(&set), creations(10)).is_sorted(), "by name at first");
     let mut orders = BTreeSet::new();
     for _ in 0..20 {
-        failed.record(&set, &creations(10), &[0, 3]);
+        failed.record(&set, &["node-0000", "node-0003"]);
         let order = order(&failed.of(&set), creations(10));
         let last: BTreeSet<_> = order[8..].iter().map(|node| &**node).collect();
         assert_eq!(last, BTreeSet::from(["node-0000", "node-0003"]));
@@ -40,9 +40,9 @@ fn nodes_whose_creation_failed_come_last_and_the_others_in_another_order_each_ti
 fn failures_are_forgotten_after_a_reconcile_without_any() {
     let mut failed = FailedCreations::default();
     for set in ["a", "b"] {
-        failed.record(&key(set), &creations(3), &[0]);
+        failed.record(&key(set), &["node-0000"]);
     }
-    failed.record(&key("a"), &creations(3), &[]);
+    failed.record(&key("a"), &[]);
     failed.forget(&key("b"));
     assert_eq!(
         [failed.of(&key("a")), failed.of(&key("b"))].map(|failures| *failures == Failures::default()),
@@ -57,20 +57,20 @@ fn reconciles(count: usize, denied: usize) -> usize {
     let never: BTreeSet<Box<str>> = left.iter().take(denied).cloned().collect();
     for reconcile in 1.. {
         let mut all: Vec<_> = left.iter().map(|node| creation(node)).collect();
-        failures.of(&set).arrange(&mut all);
-        let (mut batches, mut nodes) = (SlowStart::of(all.len()), all.iter().enumerate());
+        failures.of(&set).arrange(&mut all, |creation| &creation.node);
+        let (mut batches, mut nodes) = (SlowStart::of(all.len()), all.iter());
         let mut failed = Vec::new();
         while let Some(size) = batches.next_batch() {
-            for (at, creation) in nodes.by_ref().take(size) {
+            for creation in nodes.by_ref().take(size) {
                 if never.contains(&creation.node) {
                     batches.stop();
-                    failed.push(at);
+                    failed.push(&*creation.node);
                 } else {
                     left.remove(&creation.node);
                 }
             }
         }
-        failures.record(&set, &all, &failed);
+        failures.record(&set, &failed);
         if left == never {
             return reconcile;
         }

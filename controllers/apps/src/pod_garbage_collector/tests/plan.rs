@@ -124,18 +124,18 @@ fn terminated_pods_beyond_the_threshold_are_deleted_evicted_ones_first_and_then_
         )
         .threshold(1),
         Case::new(
-            "one that waits for a finalizer is deleted already, and makes no room for others",
+            "those that wait for a finalizer count, and are deleted again",
             vec![
                 finalized("a", 90).terminating(),
                 finalized("b", 80).terminating(),
                 ended("c", "Failed", 70),
                 ended("d", "Failed", 60),
             ],
-            &["terminated c"],
+            &["terminated a", "terminated b", "terminated c"],
         )
         .threshold(1),
         Case::new(
-            "one with a finalizer is deleted once",
+            "one with a finalizer is deleted",
             vec![finalized("a", 90), ended("b", "Failed", 9)],
             &["terminated a"],
         )

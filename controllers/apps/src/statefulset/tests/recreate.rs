@@ -12,8 +12,9 @@ use super::apply::{CLAIMS, Cluster, REVISIONS, SETS, has, images, is_complete, p
 use super::fixtures::{Claims, GATES, Is, merge, planned, pod, revisions, set, with_claims};
 use crate::statefulset::DESCRIPTOR;
 use crate::statefulset::gates::Gates;
-use crate::statefulset::recreate::{Recreation, check_strategy, set_progress};
+use crate::statefulset::recreate::{check_strategy, set_progress};
 use crate::statefulset::status::status;
+use crate::statefulset::steps::Recreation;
 use crate::statefulset::steps::{Deletion, Step, Wait};
 use crate::tests::cluster::{environment, key, now};
 
