@@ -339,7 +339,7 @@ pub enum Warning {
     MovedKey {
         /// Place of the former key.
         origin: Origin,
-        /// The former key.
+        /// The former key, as the file has it.
         key: String,
         /// The setting that it means.
         to: String,

@@ -196,7 +196,8 @@ impl ControlPlane {
         api_server.must_run()?;
         ensure!(ready, "the API server ended before it was ready");
 
-        let scheduler = if options.scheduler { Some(start_scheduler(folder, &kubeconfig)?) } else { None };
+        let scheduler =
+            if options.scheduler { Some(start_scheduler(folder, &kubeconfig, options.api_server)?) } else { None };
         let kwok = if options.kwok { Some(start_kwok(folder, &kubeconfig)?) } else { None };
         Ok(Started { kwok, scheduler, api_server, etcd, server, client, pki, kubeconfig, manager, store })
     }
@@ -408,14 +409,18 @@ fn start_api_server(logs: &Path, pki: &Pki, etcd: u16, port: u16, options: &Opti
     Process::start("kube-apiserver", &binaries::control_plane(options.api_server.program())?, &args, logs)
 }
 
-fn start_scheduler(logs: &Path, kubeconfig: &Path) -> Result<Process> {
-    let args = [
+fn start_scheduler(logs: &Path, kubeconfig: &Path, api_server: ApiServer) -> Result<Process> {
+    let mut args = vec![
         format!("--kubeconfig={}", kubeconfig.display()),
         "--leader-elect=false".to_owned(),
         "--secure-port=0".to_owned(),
         "--kube-api-qps=1000".to_owned(),
         "--kube-api-burst=2000".to_owned(),
     ];
+    if api_server == ApiServer::Older {
+        // It would wait for APIs that the older server does not have, and place no pod.
+        args.push("--emulated-version=1.36".to_owned());
+    }
     Process::start("kube-scheduler", &binaries::control_plane("kube-scheduler")?, &args, logs)
 }
 
