@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use kcm_framework::api::ObjectKey;
+use kcm_framework::api::{Fnv1a, ObjectKey};
 
 /// The failed creations of one `DaemonSet`; empty if its last reconcile created all pods.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -68,9 +68,7 @@ impl FailedCreations {
 
 /// A hash of the name and the number of failures: FNV-1a, mixed by the end of `SplitMix64`.
 fn hash(node: &str, in_a_row: u32) -> u64 {
-    let name =
-        node.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    let mixed = name ^ u64::from(in_a_row).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = Fnv1a::new().part(node).value() ^ u64::from(in_a_row).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ (mixed >> 31)
