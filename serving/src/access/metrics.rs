@@ -94,26 +94,8 @@ impl AccessMetrics {
             "[ALPHA] Reviews of tokens that are in flight, and requests that wait for one",
             metrics.active_fetches.clone(),
         );
-        registry.register(
-            "apiserver_delegated_authn_request",
-            "[ALPHA] Requests for reviews of tokens, by the code of the response",
-            metrics.token_reviews.requests.clone(),
-        );
-        registry.register(
-            "apiserver_delegated_authn_request_duration_seconds",
-            "[ALPHA] How long in seconds a request for a review of a token takes, by the code of the response",
-            metrics.token_reviews.seconds.clone(),
-        );
-        registry.register(
-            "apiserver_delegated_authz_request",
-            "[ALPHA] Requests for reviews of access, by the code of the response",
-            metrics.access_reviews.requests.clone(),
-        );
-        registry.register(
-            "apiserver_delegated_authz_request_duration_seconds",
-            "[ALPHA] How long in seconds a request for a review of access takes, by the code of the response",
-            metrics.access_reviews.seconds.clone(),
-        );
+        metrics.token_reviews.register(registry, "authn", "a token");
+        metrics.access_reviews.register(registry, "authz", "access");
         registry.register(
             "apiserver_client_certificate_expiration_seconds",
             "[ALPHA] For how many more seconds the certificate of a client is valid",
@@ -208,6 +190,23 @@ pub(super) struct Reviews {
 impl Reviews {
     fn new() -> Self {
         Self { requests: Family::default(), seconds: Family::new_with_constructor(|| Histogram::new(REVIEW_SECONDS)) }
+    }
+
+    /// Registers the metrics of reviews of this `subject`.
+    fn register(&self, registry: &mut Registry, kind: &str, subject: &str) {
+        let name = format!("apiserver_delegated_{kind}_request");
+        registry.register(
+            &name,
+            format!("[ALPHA] Requests for a review of {subject}, by the code of the response"),
+            self.requests.clone(),
+        );
+        registry.register(
+            format!("{name}_duration_seconds"),
+            format!(
+                "[ALPHA] How long in seconds a request for a review of {subject} takes, by the code of the response"
+            ),
+            self.seconds.clone(),
+        );
     }
 
     /// Counts an attempt of a review, by the code of its response if it has one.
