@@ -455,7 +455,9 @@ impl ControlLoopBuilder {
     /// A loop that runs `work` every `period`, the first time at once, and never before the caches that it reads show
     /// the writes of the previous run.
     ///
-    /// An error is logged, and `work` runs again after the next period.
+    /// An error is logged, and `work` runs again after the next period. A run that calls
+    /// [`Session::requeue_after`](crate::Session::requeue_after) is followed by the next one after that delay, if it is
+    /// shorter. Work that waits by itself instead would delay the shutdown.
     pub fn periodic<F>(self, period: Duration, work: F) -> Loop
     where
         F: Fn(Arc<Session>) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync + 'static,

@@ -84,21 +84,23 @@ where
     async fn run(&self, cancel: &CancellationToken) {
         self.runs.begin();
         while let Some(inside) = cancel.run_until_cancelled(self.gate.enter()).await {
-            self.run_once(inside).await;
-            if cancel.run_until_cancelled(tokio::time::sleep(self.period)).await.is_none() {
+            let pause = self.run_once(inside).await;
+            if cancel.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
                 return;
             }
         }
     }
 
-    async fn run_once(&self, inside: Inside<'_>) {
+    /// Runs the work, and returns the delay until the next run: the period, or less if the run asked to be requeued.
+    async fn run_once(&self, inside: Inside<'_>) -> Duration {
         self.runs.begin();
         let session = Arc::new(self.core.session(Notes::new(false)));
-        let _writes = Writes { session: Arc::clone(&session), inside };
-        if let Err(error) = (self.work)(session).await {
+        let writes = Writes { session, inside };
+        if let Err(error) = (self.work)(Arc::clone(&writes.session)).await {
             let LoopCore { controller, name, .. } = self.core;
             tracing::warn!(controller, r#loop = name, error = &*error, "Periodic work failed");
         }
+        writes.session.requeue_delay().map_or(self.period, |delay| delay.min(self.period))
     }
 }
 

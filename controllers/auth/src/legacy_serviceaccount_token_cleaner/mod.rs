@@ -47,7 +47,6 @@ use kcm_framework::api::ObjectKey;
 use kcm_framework::client::ClientBuilder;
 use kcm_framework::config::{GoDuration, Section, Setting};
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops};
-use tokio::time::sleep;
 
 use round::round;
 
@@ -93,18 +92,12 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let rounds = control_loop.periodic(INTERVAL, move |session| {
         let reader = reader.clone();
         async move {
-            // A failed request must not cost a whole interval. Nothing helps tracking that has not begun.
-            while let Err(error) = round(&session, &reader, period).await {
-                if !error.is_of_request() {
-                    return Err(error.into());
-                }
-                {
-                    let error = &error as &(dyn std::error::Error + 'static);
-                    tracing::warn!(error, retry_in = ?RETRY, "Cannot look for unused tokens of service accounts");
-                }
-                sleep(RETRY).await;
+            let Err(error) = round(&session, &reader, period).await else { return Ok(()) };
+            if error.is_of_request() {
+                // A failed request must not cost a whole interval. Nothing helps tracking that has not begun.
+                session.requeue_after(RETRY);
             }
-            Ok(())
+            Err(error.into())
         }
         .boxed()
     });

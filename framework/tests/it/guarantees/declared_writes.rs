@@ -273,6 +273,34 @@ async fn periodic_work_has_a_session_and_waits_for_its_own_writes() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_run_that_asks_for_it_is_followed_sooner_and_never_later_than_the_period() {
+    let (sandbox, log) = (world(), Log::default());
+    let known = log.clone();
+    let mut manager = Setup::on(&sandbox)
+        .controller(descriptor("a-controller"), move |context| {
+            let log = known.clone();
+            let periodic = context.control_loop("periodic").writes_anything().periodic(seconds(10), move |session| {
+                let log = log.clone();
+                Box::pin(async move {
+                    log.note(session.now().strftime("%S").to_string());
+                    let run = log.all().len();
+                    session.requeue_after(seconds([3, 60, 9, 9][run - 1]));
+                    // Also a run that fails.
+                    if run == 1 { Err("as the test wants it".into()) } else { Ok(()) }
+                })
+            });
+            async move { Ok(Loops::new().with(periodic)) }
+        })
+        .start();
+    tokio::time::sleep(seconds(24)).await;
+    assert_eq!(log.seconds(), [0, 3, 13, 22]);
+    let began = tokio::time::Instant::now();
+    manager.stop.drain.cancel();
+    manager.ended().await.expect("the manager must end");
+    assert!(began.elapsed() < seconds(1), "the wait for the next run ends with the manager");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_task_has_a_session_with_the_declared_writes() {
     let (sandbox, log) = (world(), Log::default());
     let known = log.clone();

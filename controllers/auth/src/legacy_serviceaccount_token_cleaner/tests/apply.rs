@@ -245,3 +245,15 @@ async fn a_round_that_fails_is_repeated_after_ten_minutes() {
     cluster.advance(Duration::from_mins(2)).await;
     assert!(!has_old(cluster.sandbox()));
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_wait_after_a_failed_round_does_not_delay_the_shutdown() {
+    let environment = environment().prepare(|sandbox| {
+        let fails = Status::new(500, "InternalError", "as the test wants it");
+        sandbox.faults().inject(Fault::on(Verb::Get).resource(CONFIG_MAPS).fail(fails));
+    });
+    let cluster = after_a_round(environment).await;
+    let begun = tokio::time::Instant::now();
+    cluster.stop().await.expect("the manager must end");
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+}
