@@ -58,6 +58,22 @@ impl<V> Change<V> {
         Self::Deleted { last, final_state_known: false }
     }
 
+    /// Returns `true` if the object leaves the cache.
+    pub(crate) const fn ends(&self) -> bool {
+        match self {
+            Self::Added(_) | Self::Updated { .. } => false,
+            Self::Undecodable { .. } | Self::Deleted { .. } => true,
+        }
+    }
+
+    /// An end like this one, or a deletion, with an earlier state of the object.
+    pub(crate) const fn of(&self, last: Arc<V>) -> Self {
+        match self {
+            Self::Undecodable { .. } => Self::Undecodable { last },
+            Self::Added(_) | Self::Updated { .. } | Self::Deleted { .. } => Self::missed_deletion(last),
+        }
+    }
+
     /// The change without its new state, for which the function of an index has panicked: the object counts as
     /// undecodable.
     pub(crate) fn without_new(self) -> Option<Self> {

@@ -6,13 +6,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kcm_api::{Resource, View};
+use kcm_api::{ObjectKey, Resource, View};
 use parking_lot::RwLock;
 use tokio::time::Instant;
 
 use crate::change::{Change, Origin};
 use crate::metrics::Metrics;
-use crate::missed_changes::Missed;
+use crate::missed_changes::{Missed, notify_in_order};
 use crate::panic_message::panic_message;
 use crate::passes::{NextPasses, Pass};
 use crate::store::Store;
@@ -206,35 +206,76 @@ impl<V: View> EventHandler<V> {
         if let Some(pass) = &mut self.pass
             && let Some(before) = pass.shows_first(change)
         {
-            self.call(&Change::Added(before), Origin::Initial, report);
+            self.tell(&Change::Added(before), Origin::Initial, report);
         }
-        match self.missed.merged(change) {
-            None => self.call(change, origin, report),
-            Some(merged) => merged.iter().for_each(|change| self.call(change, origin, report)),
+        self.tell(change, origin, report);
+    }
+
+    /// Notifies the handler of a change, after the changes of the object that it has missed.
+    fn tell(&mut self, change: &Change<V>, origin: Origin, report: &Report<'_>) {
+        if let Some(changes) = self.missed.with(change, origin) {
+            return self.tell_in_order(change.key(), changes, origin, report);
+        }
+        if let Err(panic) = self.call(change, origin, report) {
+            self.keep(change.key(), vec![change.clone()], origin, &panic, report);
         }
     }
 
-    /// Calls the handler. The change for which it panics is kept, and repeated later.
-    fn call(&mut self, change: &Change<V>, origin: Origin, report: &Report<'_>) {
+    /// Notifies the handler of changes of an object, among them changes that it has missed.
+    fn tell_in_order(&mut self, key: &ObjectKey, changes: Vec<Change<V>>, origin: Origin, report: &Report<'_>) {
+        let mut last_panic = None;
+        let left = notify_in_order(changes, |change| match self.call(change, origin, report) {
+            Ok(()) => true,
+            Err(panic) => {
+                last_panic = Some(panic);
+                false
+            }
+        });
+        match last_panic {
+            Some(panic) if !left.is_empty() => self.keep(key, left, origin, &panic, report),
+            Some(_) | None => self.missed.succeeded(key),
+        }
+    }
+
+    /// Calls the handler. The error is the message of its panic.
+    fn call(&mut self, change: &Change<V>, origin: Origin, report: &Report<'_>) -> Result<(), String> {
         let began = Instant::now();
         let outcome = catch_unwind(AssertUnwindSafe(|| (self.handler)(change, origin)));
         report.metrics.handled(&self.name, began.elapsed());
-        let Err(panic) = outcome else { return self.missed.succeeded(change.key()) };
-        report.metrics.panicked(&self.name);
-        let retry_in = self.missed.add(change.clone(), origin, began);
-        tracing::error!(
-            resource = %report.resource,
-            handler = &*self.name,
-            key = %change.key(),
-            panic = panic_message(&*panic),
-            ?retry_in,
-            "Event handler panicked; it is notified of the change again"
-        );
+        outcome.map_err(|panic| {
+            report.metrics.panicked(&self.name);
+            panic_message(&*panic)
+        })
+    }
+
+    /// Keeps the changes for which the handler has panicked, to repeat them later.
+    fn keep(&mut self, key: &ObjectKey, changes: Vec<Change<V>>, origin: Origin, panic: &str, report: &Report<'_>) {
+        let retry_in = self.missed.keep(key, changes, origin, Instant::now());
+        let (resource, handler) = (report.resource, &*self.name);
+        match retry_in {
+            Some(retry_in) => tracing::error!(
+                %resource,
+                handler,
+                %key,
+                panic,
+                ?retry_in,
+                "Event handler panicked; it is notified of the change again"
+            ),
+            None => tracing::error!(
+                %resource,
+                handler,
+                %key,
+                panic,
+                "Event handler panicked again; it is not notified of the deleted object any more"
+            ),
+        }
     }
 
     fn retry_missed(&mut self, now: Instant, report: &Report<'_>) {
-        for (change, origin) in self.missed.due(now) {
-            self.call(&change, origin, report);
+        for (changes, origin) in self.missed.due(now) {
+            if let Some(key) = changes.first().map(|change| change.key().clone()) {
+                self.tell_in_order(&key, changes, origin, report);
+            }
         }
     }
 
@@ -253,7 +294,7 @@ impl<V: View> EventHandler<V> {
         let is_last = slice.len() < SLICE;
         for object in slice {
             if let Some((change, origin)) = pass.show(object) {
-                self.call(&change, origin, report);
+                self.tell(&change, origin, report);
             }
         }
         self.pass = (!is_last).then_some(pass);

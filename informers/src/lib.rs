@@ -57,7 +57,9 @@
 //!   to new;
 //! - *of different phases are not resynced at the same moment*;
 //! - *that panic are notified of that change again, and hold up no other handler*: after 1 s doubling to 5 minutes,
-//!   together with later changes of the object;
+//!   before later changes of the object;
+//! - *that panic for an update are told its old state when the object is deleted*, which may name another owner. Of a
+//!   deleted object they are notified for about eight minutes;
 //! - *that are removed are not notified any more*;
 //! - *are removed with the registrations of their user*.
 //!
@@ -115,6 +117,7 @@
 //! does not have it,
 //! - *empties its cache and notifies of deletions*, whose final state is unknown. The status says why;
 //! - *is requested no more until it appears, and then is listed as if for the first time*;
+//! - *is requested after an outage if it appears during the outage*;
 //! - *does so only if both lists and discovery lack it*.
 //!
 //! A **factory**

@@ -1,5 +1,5 @@
-//! Fuzzing of what reads settings, guided by coverage. The targets are in `fuzz/`, and what they check in
-//! `config/tests/targets`.
+//! Fuzzing of what reads settings and bytes from the network, guided by coverage. The targets are in `fuzz/`, and what they
+//! check in the `targets` of the crates that they test.
 
 use std::fs;
 use std::process::Command;
@@ -8,7 +8,26 @@ use anyhow::{Context, Result, bail};
 
 use crate::step::{cargo, output, root, run, target};
 
-const TARGETS: [&str; 4] = ["duration", "flags", "file", "gates"];
+/// A program in `fuzz/`.
+struct Target {
+    name: &'static str,
+    /// Inputs that it starts with, by folder. What it has found is kept in the first one.
+    inputs: &'static [&'static str],
+}
+
+const TARGETS: [Target; 11] = [
+    Target { name: "duration", inputs: &["config/tests/inputs/duration"] },
+    Target { name: "flags", inputs: &["config/tests/inputs/flags"] },
+    Target { name: "file", inputs: &["config/tests/inputs/file"] },
+    Target { name: "gates", inputs: &["config/tests/inputs/gates"] },
+    Target { name: "views", inputs: &["api/tests/inputs/views", "api/fixtures"] },
+    Target { name: "documents", inputs: &["api/tests/inputs/documents", "api/fixtures"] },
+    Target { name: "selectors", inputs: &["api/tests/inputs/selectors"] },
+    Target { name: "watch", inputs: &["informers/tests/inputs/watch", "informers/fixtures"] },
+    Target { name: "envelopes", inputs: &["informers/tests/inputs/envelopes", "informers/fixtures"] },
+    Target { name: "percent", inputs: &["serving/src/tests/inputs/percent"] },
+    Target { name: "certificates", inputs: &["serving/src/tests/inputs/certificates"] },
+];
 
 /// The flags of cargo-fuzz without a sanitizer: sanitizers need a nightly compiler, and there is no unsafe code.
 const INSTRUMENTED: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
@@ -17,12 +36,15 @@ const INSTRUMENTED: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sa
 
 /// Runs a target, or each of them, for so many seconds: `[TARGET] [--seconds=N]`.
 pub(crate) fn fuzz(args: &[&str]) -> Result<()> {
-    let (mut seconds, mut targets) = (60, TARGETS.to_vec());
+    let (mut seconds, mut targets) = (60, TARGETS.iter().collect::<Vec<_>>());
     for arg in args {
-        match (arg.strip_prefix("--seconds="), TARGETS.iter().find(|target| *target == arg)) {
+        match (arg.strip_prefix("--seconds="), TARGETS.iter().find(|target| target.name == *arg)) {
             (Some(number), _) => seconds = number.parse().context("--seconds expects a number")?,
             (None, Some(target)) => targets = vec![target],
-            (None, None) => bail!("there is no target `{arg}`, only {}", TARGETS.join(", ")),
+            (None, None) => {
+                let names: Vec<_> = TARGETS.iter().map(|target| target.name).collect();
+                bail!("there is no target `{arg}`, only {}", names.join(", "))
+            }
         }
     }
     let folder = target().join("fuzz");
@@ -31,7 +53,7 @@ pub(crate) fn fuzz(args: &[&str]) -> Result<()> {
     // With a target, build scripts and macros stay without the instruments.
     build.args(["--target", &host]).arg("--target-dir").arg(&folder);
     run(build.env("RUSTFLAGS", INSTRUMENTED))?;
-    for name in targets {
+    for Target { name, inputs } in targets {
         let (corpus, found) = (folder.join("corpus").join(name), folder.join("found").join(name));
         fs::create_dir_all(&corpus)?;
         fs::create_dir_all(&found)?;
@@ -42,12 +64,10 @@ pub(crate) fn fuzz(args: &[&str]) -> Result<()> {
             .arg(format!("-max_total_time={seconds}"))
             .arg(format!("-artifact_prefix={}/", found.display()))
             .arg(corpus)
-            .arg(root().join("config/tests/inputs").join(name));
+            .args(inputs.iter().map(|folder| root().join(folder)));
         run(&mut command).with_context(|| {
-            format!(
-                "what it found is in {}: mend it, and keep the input in config/tests/inputs/{name}",
-                found.display()
-            )
+            let kept = inputs.first().copied().unwrap_or_default();
+            format!("what it found is in {}: mend it, and keep the input in {kept}", found.display())
         })?;
     }
     Ok(())

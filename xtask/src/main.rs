@@ -5,6 +5,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its terminal")]
 
+mod advisories;
 mod ci;
 mod control_plane;
 mod e2e;
@@ -33,8 +34,10 @@ usage: cargo xtask COMMAND
                         `--sandbox` runs them on a sandbox instead of a control plane,
                         `--older` on an API server of the minor version before
   fuzz [TARGET] [--seconds=N]
-                        look for input that what reads settings cannot stand: durations, flags,
-                        the file, feature gates; a minute each without the flag
+                        look for input that what reads settings or bytes from the network cannot
+                        stand; a minute each without the flag. A wrong TARGET lists all
+  advisories CLONE      rewrite the snapshot of the RustSec database that tests compare Cargo.lock with,
+                        from a clone of https://github.com/rustsec/advisory-db
   parity                compare the committed tables of upstream's flags, gates and controllers
                         with the help of its binary
   upstream-tests [--peer] PACKAGE... [-- -test.run=REGEX]
@@ -68,6 +71,7 @@ fn run(args: &[String]) -> Result<()> {
         ["e2e", rest @ ..] => e2e::suite(rest),
         ["fuzz", rest @ ..] => fuzz::fuzz(rest),
         ["sandbox-tables"] => sandbox_tables::write(),
+        ["advisories", clone] => advisories::write(clone),
         ["parity"] => parity::run(),
         ["upstream-tests", rest @ ..] => upstream_tests::run(rest),
         ["serve"] => e2e::serve(),
@@ -82,6 +86,7 @@ fn run(args: &[String]) -> Result<()> {
         ["control-plane" | "parity" | "sandbox-tables" | "serve", extra, ..] => {
             bail!("`{extra}` was not expected: this command takes no arguments")
         }
+        ["advisories", ..] => bail!("`advisories` takes one argument, the folder of a clone"),
         [unknown, ..] => bail!("there is no command `{unknown}`\n\n{USAGE}"),
     }
 }

@@ -1,4 +1,5 @@
-//! Rules that hold for any bytes from the network, for fuzzing and for the mutations of `cargo test`.
+//! Rules that hold for any bytes from the network, the bodies of the fuzz targets in `fuzz/`, which `cargo test` calls
+//! with seeded mutations.
 //!
 //! No input makes a correct program panic.
 #![allow(dead_code, unreachable_pub, reason = "each program that includes this uses a part of it")]
@@ -50,7 +51,7 @@ pub fn views(bytes: &[u8]) {
 }
 
 /// A document: reading its text again changes nothing, and an edit changes what it names alone.
-pub fn document(bytes: &[u8]) {
+pub fn documents(bytes: &[u8]) {
     let Some(document) = std::str::from_utf8(bytes).ok().and_then(|json| Document::parse(json).ok()) else { return };
     let again = Document::parse(document.as_str()).expect("what was written must be read");
     assert_eq!(again.as_str(), document.as_str());
@@ -68,7 +69,7 @@ pub fn document(bytes: &[u8]) {
 }
 
 /// The text of a label selector: it is refused, or its own text is read as the same selector.
-pub fn selector(bytes: &[u8]) {
+pub fn selectors(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match text.parse::<Selector>() {
         Ok(selector) => assert_eq!(selector.to_string().parse().as_ref(), Ok(&selector), "{text:?}"),

@@ -161,11 +161,14 @@ fn not_served(error: &ServingError) -> Failure {
 /// Returns the check for problems that keep controllers from their work. It is for readiness, because a restart may not
 /// help.
 fn controllers_check(manager: ManagerHandle) -> Check {
-    Check::new("controllers", move || {
-        let problem = |one: &ControllerStatus| Some(format!("{}: {}", one.name, one.problem()?));
-        let problems: Vec<String> = manager.controllers().iter().filter_map(problem).collect();
-        if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) }
-    })
+    Check::new("controllers", move || problems(&manager))
+}
+
+/// The problems that keep controllers from their work, if there are any.
+fn problems(manager: &ManagerHandle) -> Result<(), String> {
+    let problem = |one: &ControllerStatus| Some(format!("{}: {}", one.name, one.problem()?));
+    let problems: Vec<String> = manager.controllers().iter().filter_map(problem).collect();
+    if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) }
 }
 
 /// Returns the participant in leader election, if it is enabled.
@@ -210,7 +213,42 @@ fn failure(exit: Exit, error: &dyn std::error::Error) -> Failure {
 mod tests {
     use std::time::Duration;
 
+    use kcm_config::{Loaded, Sources};
+    use kcm_framework::{ControllerDescriptor, Loops, Registry, Steps};
+    use kcm_sandbox_apiserver::Sandbox;
+
     use super::*;
+
+    /// A controller whose task reads something that never responds.
+    const HANGS: ControllerDescriptor = ControllerDescriptor::new("hanging-controller", |_| {
+        let steps = Steps::default();
+        let of_task = steps.clone();
+        let task = Loops::new().task("reads", move |_| {
+            let steps = of_task.clone();
+            Box::pin(async move {
+                let _step = steps.begin("default/web");
+                std::future::pending().await
+            })
+        });
+        Ok(task.in_steps(&steps))
+    });
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_hangs_fails_readiness_after_two_minutes_and_names_what_it_waits_for() {
+        let registry = Registry::of([HANGS]).expect("the descriptor is valid");
+        let table = crate::settings::table(&registry, &[]).expect("the rows make a table");
+        let Ok(Loaded::Settings(settings)) = table.load(&Sources::default()) else { panic!("the defaults are valid") };
+        let sandbox = Sandbox::default();
+        let manager = Manager::builder(registry, *settings).seed(1).build(sandbox.client(), "https://sandbox:443");
+        let handle = manager.handle();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(manager.run(Stop::default()));
+        tokio::time::sleep(Duration::from_secs(100)).await;
+        assert_eq!(problems(&handle), Ok(()));
+        tokio::time::sleep(Duration::from_secs(50)).await;
+        let problem = problems(&handle).expect_err("it has hung for more than two minutes");
+        assert!(problem.starts_with("hanging-controller: ") && problem.contains("default/web"), "{problem}");
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_failure_of_the_port_waits_until_the_manager_has_stopped() {

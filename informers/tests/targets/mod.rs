@@ -1,4 +1,5 @@
-//! Rules that hold for any body of a watch, for fuzzing and for the mutations of `cargo test`.
+//! Rules that hold for any body of a watch, the body of the fuzz target in `fuzz/`, which `cargo test` calls with
+//! seeded mutations.
 #![allow(dead_code, unreachable_pub, reason = "each program that includes this uses a part of it")]
 
 use std::ops::ControlFlow;

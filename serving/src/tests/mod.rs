@@ -10,6 +10,7 @@ mod metrics_and_debug;
 mod mutations;
 mod port;
 mod silent;
+mod targets;
 mod ui;
 
 use std::sync::Arc;

@@ -1,5 +1,7 @@
 //! Contract of a resource that disappears.
 
+use tokio::task::JoinSet;
+
 use super::*;
 
 /// An informer whose cache holds `x@1` and `y@2`, and what its handler has noted.
@@ -72,4 +74,30 @@ async fn does_so_only_if_both_lists_and_discovery_lack_it() {
     factory.apply_discovery(|_| false);
     yield_to_informer().await;
     assert!(informer.is_empty(), "discovery may notice later than the list");
+}
+
+#[tokio::test(start_paused = true)]
+async fn is_requested_after_an_outage_if_it_appears_during_the_outage() {
+    let (client, mut peer) = peer();
+    let (factory, connection, monitoring) = monitored(&client);
+    let mut tasks = JoinSet::new();
+    tasks.spawn(monitoring);
+    let informer = factory.informer::<Widget>(ListOptions::default());
+    factory.start();
+    let stream = peer.serves(5, &[widget("x", 1)]).await;
+    informer.wait_synced().await;
+    disappear(&mut peer, &factory, stream).await;
+    assert!(informer.is_empty());
+    connection.suspect(&"a write failed");
+    drop(peer.asked_for("probe").await);
+    connection.lost().await;
+    factory.apply_discovery(|_| true);
+    let end = Instant::now() + seconds(60);
+    while let Ok(asked) = tokio::time::timeout_at(end, peer.asked()).await {
+        assert_eq!(asked.question(), "probe", "nothing else is sent during an outage");
+    }
+    peer.asked_for("probe").await.accept().send("ok");
+    let _stream = peer.serves(9, &[widget("x", 8)]).await;
+    informer.wait_synced().await;
+    assert_eq!(contents(&informer), "x@8");
 }

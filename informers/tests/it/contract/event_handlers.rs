@@ -184,7 +184,7 @@ async fn that_panic_are_notified_of_that_change_again_and_hold_up_no_other_handl
     assert_eq!(notified.take(), ["added good@2 (initial)", "updated good@2 to good@6"]);
     assert_eq!(other.take().len(), 3);
     assert_eq!(contents(&informer), "bad@1 good@6");
-    // It panics again after a second, and for the change in between, and takes them together after four more.
+    // It panics again after a second, and at the change in between, and takes both after four more.
     tokio::time::sleep(Duration::from_millis(1_001)).await;
     assert_eq!(panics.load(Relaxed), 1);
     stream.event("MODIFIED", &widget("bad", 7));
@@ -193,10 +193,30 @@ async fn that_panic_are_notified_of_that_change_again_and_hold_up_no_other_handl
     tokio::time::sleep(seconds(3)).await;
     assert_eq!(notified.take(), [""; 0]);
     tokio::time::sleep(seconds(2)).await;
-    assert_eq!(notified.take(), ["added bad@7"]);
+    assert_eq!(notified.take(), ["added bad@1", "updated bad@1 to bad@7"]);
     tokio::time::sleep(seconds(600)).await;
     assert_eq!(notified.take(), [""; 0]);
     assert_eq!(other.take(), ["updated bad@1 to bad@7"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn that_panic_for_an_update_are_told_its_old_state_when_the_object_is_deleted() {
+    let (mut peer, _factory, informer) = widgets();
+    let notified = Notifications::default();
+    let notes = notified.clone();
+    informer.add_event_handler(HandlerOptions::named("panics"), move |change, origin| {
+        assert!(!matches!(change, Change::Updated { .. }), "as it should");
+        notes.change(change, origin);
+    });
+    let stream = peer.serves(5, &[widget("x", 1)]).await;
+    stream.event("MODIFIED", &widget("x", 6));
+    informer.wait_for_resource_version(&6.into()).await;
+    stream.event("DELETED", &widget("x", 7));
+    informer.wait_for_resource_version(&7.into()).await;
+    let told = ["added x@1 (initial)", "removed x@7", "removed perhaps x@1", "removed perhaps x@6"];
+    assert_eq!(notified.take(), told);
+    tokio::time::sleep(seconds(3600)).await;
+    assert_eq!(notified.take(), [""; 0]);
 }
 
 /// Number of objects of a cache that one slice does not show.
