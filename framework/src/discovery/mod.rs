@@ -143,8 +143,9 @@ impl Refresher {
             loop {
                 // Either may end the wait: an outage that begins late in a period outlasts it.
                 tokio::select! {
-                    () = tokio::time::sleep(REFRESH_EVERY) => {}
+                    biased;
                     () = connection.lost() => {}
+                    () = tokio::time::sleep(REFRESH_EVERY) => {}
                 }
                 connection.reachable().await;
                 if let Err(error) = self.refresh().await {

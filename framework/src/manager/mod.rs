@@ -77,6 +77,7 @@ impl Stop {
     /// Waits for either request. An abort cancels `drain` too, which is the token that tasks wait for.
     async fn requested(&self) {
         tokio::select! {
+            biased;
             () = self.drain.cancelled() => {}
             () = self.abort.cancelled() => self.drain.cancel(),
         }
@@ -177,6 +178,7 @@ impl Manager {
         };
         if ended.is_ok() {
             tokio::select! {
+                biased;
                 () = stop.requested() => {}
                 failure = failures.first() => ended = Err(failure.into()),
             }

@@ -92,6 +92,7 @@ impl<K: QueueKey> Workers<K> {
                     return Ok(());
                 }
                 tokio::select! {
+                    biased;
                     ended = run_workers(&workers, &cancel, |token| Arc::clone(&shared).work(token)) => ended,
                     () = shared.tracker.check_pending_writes(&shared.core.live) => Ok(()),
                     () = shared.check_gate() => Ok(()),
@@ -114,6 +115,7 @@ impl<K: QueueKey> Workers<K> {
                 let gate = Gate::new(self.core.name, Arc::clone(&self.core.caches));
                 gate.enter().await.writes = writes;
                 tokio::select! {
+                    biased;
                     _ = gate.enter() => {}
                     () = gate.check_pending_writes(&self.core.live) => {}
                 }
