@@ -189,9 +189,16 @@ impl Session {
     ///
     /// Names are generated here and not by the API server (`generateName`), so that the outcome of a request whose
     /// response was lost can be read by name. Set `generateName` to the same `base`, as users expect to see it.
+    ///
+    /// The letters depend on the uid of the object that the key names, and on the number of names generated for it before.
     #[must_use]
     pub fn generate_name(&self, base: &str) -> String {
-        self.context.names.generate(base)
+        let owner = self.acts_for.get().cloned().flatten().or_else(|| {
+            let (cache, key) = self.object.as_ref()?;
+            self.caches[*cache].object_state(key).map(|state| state.uid)
+        });
+        let owner = owner.map(|uid| uid.to_string()).unwrap_or_default();
+        self.context.names.generate(self.context.name, &owner, base)
     }
 
     /// Sends a call that ends the object with that uid, which the caches show as deleted or terminating then.
