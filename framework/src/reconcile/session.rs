@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use kcm_api::{ObjectKey, PartialObjectMeta, Resource, Uid, View as _};
-use kcm_client::{ApiClient, ApiError, Attempts, Call, Deleted, REQUEST_TIMEOUT, WriteOutcome, Written};
+use kcm_client::{ApiClient, ApiError, Attempts, Call, Deleted, REQUEST_TIMEOUT, RequestOrigin, WriteOutcome, Written};
 use kcm_informers::{Cache, ListOptions, UndecodableObject};
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -87,6 +87,13 @@ impl Session {
     /// Sets the object that the key names and the cache that holds it.
     pub(crate) fn act_for(&mut self, object: Option<(CacheIndex, ObjectKey)>) {
         self.object = object;
+    }
+
+    /// Has the requests carry the reconcile that sends them.
+    pub(super) fn sent_by(&mut self, origin: &RequestOrigin) {
+        for client in [&mut self.api, &mut self.writer, &mut self.live] {
+            client.set_origin(origin.clone());
+        }
     }
 
     /// The object that the key names, as the cache shows it now. `None` if the loop has no such cache.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use kcm_api::ObjectKey;
-use kcm_client::error_chain;
+use kcm_client::{RequestOrigin, error_chain};
 use kcm_informers::{Backoff, panic_message};
 use kcm_workqueue::{Priority, Queue};
 use parking_lot::Mutex;
@@ -186,9 +186,10 @@ impl<K: QueueKey> Workers<K> {
             return;
         }
         processing.session.act_for(self.tracker.object(&processing.key));
+        let attempt = self.queue.failures(&processing.key) + 1;
+        processing.session.sent_by(&RequestOrigin::of_key(self.core.name, &processing.key, attempt));
         let Processing { key, session, .. } = &processing;
         let object = key.object();
-        let attempt = self.queue.failures(key) + 1;
         let begun = self.recording.begin(key, attempt, session);
         let span = tracing::info_span!(
             "reconcile",
