@@ -5,7 +5,9 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use kcm_api::{Document, Documented, KnownView, Meta, ObjectKey, PartialObjectMeta, Resource, View};
 use kcm_framework::client::{Payload, RequestOrigin};
+use kcm_framework::consistency::pending_writes::PendingWrite;
 use kcm_framework::events::{Event, EventText};
+use kcm_framework::explain::KeyState;
 use kcm_framework::{Loops, Reconcile, ReconcileError, Session, Source, async_trait};
 use kcm_informers::Informer;
 use kcm_sandbox_apiserver::{EVENTS, Fault, Sandbox, Status, Verb};
@@ -14,7 +16,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 use crate::guarantees::support::{
-    CONTROLLER, Options, PARTS, SETS, Setup, World, descriptor, key, part, sandbox, seconds, set, until,
+    CONTROLLER, Options, PARTS, SETS, Setup, World, descriptor, key, part, sandbox, seconds, set, settle, until,
 };
 
 struct Greeted;
@@ -232,4 +234,35 @@ async fn names_of_new_objects_do_not_depend_on_other_keys() {
         names.push(own.iter().map(|part| part["metadata"]["name"].clone()).collect::<Vec<_>>());
     }
     assert_eq!(names[0], names[1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_keys_of_a_loop_can_be_seen_with_their_due_times_and_pending_writes() {
+    let sandbox = sandbox();
+    let world = World::with(Options::default(), &sandbox, |turn| {
+        async move {
+            if turn.key.name() == "late" {
+                turn.session.requeue_after(seconds(90));
+            }
+            turn.create_missing().await
+        }
+        .boxed()
+    })
+    .await;
+    sandbox.faults().hold_watches(&PARTS);
+    world.create_set("late", 0);
+    world.create_set("parked", 1);
+    until("it was created", || sandbox.list(&PARTS, None).len() == 1).await;
+    settle().await;
+    let seen = world.manager.handle.loop_keys();
+    let [sets] = &seen[..] else { panic!("{seen:?}") };
+    assert_eq!((sets.controller, sets.name, &sets.resource), (CONTROLLER, "sets", &Some(SETS)));
+    assert_eq!(sets.reads, [SETS, PARTS]);
+    let [late, parked] = &sets.keys[..] else { panic!("{sets:?}") };
+    assert_eq!((&late.object, late.state, late.failures), (&key("late"), KeyState::Idle, 0));
+    assert!(late.due_in.is_some_and(|due| due > seconds(89)) && late.pending_writes.is_empty(), "{late:?}");
+    assert_eq!((&parked.object, parked.state), (&key("parked"), KeyState::WaitingForWrites));
+    assert!(matches!(parked.pending_writes[..], [PendingWrite::Version { cache: 1, .. }]), "{parked:?}");
+    let status = world.manager.handle.controller(CONTROLLER).unwrap();
+    assert_eq!(status.loops[0].reads, [SETS, PARTS]);
 }
