@@ -1,0 +1,22 @@
+//! A laboratory for controllers: it runs them against an API server in the process, and searches for the order of
+//! events that breaks them.
+//!
+//! Controllers, framework and informers are the real ones. A run is the default order of events plus a [`Schedule`]: a
+//! list of perturbations, each at an anchor. The same scenario, seed and schedule give the same run.
+//!
+//! ```text
+//! Schedule ──▶ run ──▶ History (every accepted write) ──▶ Invariant, general oracles ──▶ Violation
+//!    ▲                                                                                     │
+//!    └──────────────────────── search, shrink ◀────────────────────────────────────────────┘
+//! ```
+
+mod history;
+pub mod schedule;
+mod shrink;
+pub mod state;
+mod violation;
+
+pub use history::{Author, Change, History, Objects};
+pub use schedule::{Anchor, ParseError, Perturbation, Place, Schedule, What};
+pub use shrink::{MAX_RUNS, Shrunk, shrink};
+pub use violation::{Invariant, Violation};
