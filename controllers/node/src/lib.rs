@@ -3,6 +3,7 @@
 //! A controller registers itself by being linked. Removing one is deleting its folder and its line here.
 
 pub mod node_ipam;
+pub mod node_lifecycle;
 mod shared;
 pub mod taint_eviction;
 pub mod ttl;

@@ -125,7 +125,7 @@ fn every_view_reads_the_same_from_json_and_protobuf_with_upstreams_names_and_num
         check_part::<NodePodCidrs>(schema),
         check_part::<PodTolerations>(schema),
     ];
-    assert!(different.iter().all(|count| *count > 100), "samples must differ: {different:?}");
+    assert!(different.iter().all(|count| *count > 90), "samples must differ: {different:?}");
 
     // Fails if a view or a part is missing above.
     let views = concat!(env!("CARGO_MANIFEST_DIR"), "/src/views");

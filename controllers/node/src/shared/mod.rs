@@ -5,7 +5,7 @@ mod settings;
 mod watching;
 
 pub(crate) use pods_by_node::PodsByNode;
-pub(crate) use settings::MONITOR_GRACE_PERIOD;
+pub(crate) use settings::{LIFECYCLE, MONITOR_GRACE_PERIOD};
 pub(crate) use watching::Watching;
 
 /// The taint of a Node whose condition `Ready` is false.
