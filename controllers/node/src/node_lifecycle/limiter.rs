@@ -22,15 +22,20 @@ impl Limiter {
     /// Changes the rate. A bucket that is not full begins to fill anew.
     pub(super) fn set_rate(&mut self, rate: f32, now: Instant) {
         if self.rate.to_bits() != rate.to_bits() {
-            let is_full = self.rate > 0.0 && self.next_at <= now;
+            let is_full = self.is_full(now);
             self.rate = rate;
             self.next_at = if is_full { now } else { self.filled_after(now) };
         }
     }
 
+    /// Returns `true` if there is a token.
+    pub(super) fn is_full(&self, now: Instant) -> bool {
+        self.rate > 0.0 && self.next_at <= now
+    }
+
     /// Takes a token if there is one.
     pub(super) fn take(&mut self, now: Instant) -> bool {
-        let is_there = self.rate > 0.0 && self.next_at <= now;
+        let is_there = self.is_full(now);
         if is_there {
             self.next_at = self.filled_after(now);
         }

@@ -76,7 +76,13 @@ impl Tainting {
             Disruption::Ends => self.is_all_disrupted = false,
             Disruption::Unchanged => {}
         }
-        self.zones.retain(|name, zone| counts.contains_key(name) || !zone.queue.is_empty());
+        // The bucket of a zone whose Nodes do not count is kept, so that a pass brings no new token.
+        for (_, zone) in self.zones.iter_mut().filter(|(name, _)| !counts.contains_key(*name)) {
+            zone.state = None;
+            zone.limiter.set_rate(self.rates.eviction, now);
+        }
+        self.zones
+            .retain(|name, zone| counts.contains_key(name) || !zone.queue.is_empty() || !zone.limiter.is_full(now));
         for (name, count) in counts {
             let state = state_of(count);
             let rate = self.rates.of(state, count.nodes());

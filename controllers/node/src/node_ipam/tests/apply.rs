@@ -12,7 +12,8 @@ use crate::node_ipam::DESCRIPTOR;
 use crate::node_ipam::settings::{ALLOCATE, CLUSTER_CIDR};
 use crate::tests::{create_node, key};
 
-const NAME: &str = "node-ipam-controller";
+/// The name of its client.
+const NAME: &str = "node-controller";
 const SECOND: Duration = Duration::from_secs(1);
 
 fn environment(arguments: &[&str]) -> TestEnvironment {
@@ -232,7 +233,7 @@ async fn it_ends_the_same_whatever_write_it_is_killed_after() {
 #[tokio::test(start_paused = true)]
 async fn lost_responses_refusals_and_late_watches_change_nothing() {
     for fault in passing_faults() {
-        let cluster = start(four().prepare(move |sandbox| {
+        let cluster = start(four().allow_error("Server rejected event").prepare(move |sandbox| {
             sandbox.faults().inject(fault);
             sandbox.faults().delay_events(&NODES, 30 * SECOND);
             for name in ["a", "b", "c", "d"] {

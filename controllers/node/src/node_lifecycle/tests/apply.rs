@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use crate::node_lifecycle::DESCRIPTOR;
 use crate::tests::{create_node, key};
 
-const NAME: &str = "node-lifecycle-controller";
+/// The name of its client.
+const NAME: &str = "node-controller";
 const COMPONENT: &str = "node-controller";
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -323,7 +324,7 @@ async fn it_ends_the_same_whatever_write_it_is_killed_after() {
 #[tokio::test(start_paused = true)]
 async fn lost_responses_refusals_and_late_watches_change_nothing() {
     for fault in passing_faults() {
-        let cluster = start(environment()).await;
+        let cluster = start(environment().allow_error("Server rejected event")).await;
         cluster.sandbox().faults().inject(fault);
         cluster.sandbox().faults().delay_events(&NODES, 7 * SECOND);
         pass(&cluster, 240).await;

@@ -13,6 +13,8 @@ use crate::taint_eviction::DESCRIPTOR;
 use crate::tests::{create_node, key};
 
 const COMPONENT: &str = "taint-eviction-controller";
+/// The name of its client.
+const IDENTITY: &str = "node-controller";
 const SECOND: Duration = Duration::from_secs(1);
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 
@@ -95,7 +97,7 @@ async fn evicted_after(cluster: &TestCluster, seconds: std::ops::Range<i64>) {
 
 /// Methods and paths of the requests.
 fn requests(cluster: &TestCluster) -> Vec<String> {
-    cluster.requests_of(COMPONENT).iter().map(|request| format!("{} {}", request.method, request.path)).collect()
+    cluster.requests_of(IDENTITY).iter().map(|request| format!("{} {}", request.method, request.path)).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -118,7 +120,7 @@ async fn a_taint_evicts_pods_that_do_not_tolerate_it_with_condition_and_uid() {
     let condition = conditions.iter().find(|condition| condition["type"] == "DisruptionTarget").unwrap();
     assert_eq!(condition["reason"], "DeletionByTaintManager");
     assert_eq!(condition["message"], "Taint manager: deleting due to NoExecute taint");
-    let deletion = &cluster.bodies_of(COMPONENT, "DELETE")[0];
+    let deletion = &cluster.bodies_of(IDENTITY, "DELETE")[0];
     assert_eq!(deletion["preconditions"], json!({ "uid": stored["metadata"]["uid"] }));
     assert_eq!(deletion["gracePeriodSeconds"], Value::Null);
     let events = cluster.events_of(COMPONENT);
@@ -177,7 +179,7 @@ async fn t27_a_pod_that_is_recreated_on_the_tainted_node_is_evicted_again() {
         evicted(&cluster, "a").await;
         cluster.sandbox().delete_now(&PODS, &pod_key("a")).ok();
     }
-    assert_eq!(cluster.bodies_of(COMPONENT, "DELETE").len(), 2);
+    assert_eq!(cluster.bodies_of(IDENTITY, "DELETE").len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -277,13 +279,13 @@ async fn a_deleted_node_cancels_its_evictions() {
 async fn b15_an_eviction_that_a_webhook_denies_is_retried_until_it_succeeds() {
     let cluster = start(environment()).await;
     let denied = Status::new(403, "Forbidden", "admission webhook \"keeper\" denied the request: not yet");
-    cluster.sandbox().faults().inject(Fault::on(Verb::Delete).resource(PODS).times(20).fail(denied));
+    cluster.sandbox().faults().inject(Fault::on(Verb::Delete).resource(PODS).times(8).fail(denied));
     create_pod(cluster.sandbox(), "a", "n1", &json!([]));
     taint(cluster.sandbox(), "n1", &of_user());
-    cluster.eventually("the denials are over", |_| cluster.bodies_of(COMPONENT, "DELETE").len() > 20).await;
+    cluster.eventually("the denials are over", |_| cluster.bodies_of(IDENTITY, "DELETE").len() > 8).await;
     evicted(&cluster, "a").await;
     assert_eq!(cluster.events_of(COMPONENT).len(), 1);
-    assert_eq!(cluster.bodies_of(COMPONENT, "PATCH").len(), 1);
+    assert_eq!(cluster.bodies_of(IDENTITY, "PATCH").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -321,7 +323,8 @@ async fn it_ends_the_same_whatever_write_it_is_killed_after() {
 #[tokio::test(start_paused = true)]
 async fn lost_responses_refusals_and_late_watches_change_nothing() {
     for fault in passing_faults() {
-        let cluster = start(environment().prepare(move |sandbox| {
+        let environment = environment().allow_error("Server rejected event");
+        let cluster = start(environment.prepare(move |sandbox| {
             sandbox.faults().inject(fault);
             sandbox.faults().delay_events(&PODS, 30 * SECOND);
             create_pod(sandbox, "a", "n1", &json!([]));
