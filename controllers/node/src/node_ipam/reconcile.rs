@@ -53,7 +53,9 @@ impl ReconcileObject<Node> for Reconciler {
             Plan::Occupied | Plan::Terminating => Ok(()),
             Plan::Wrong(wrong) => Err(ReconcileError::terminal(wrong)),
             Plan::UnknownNodes => {
-                unknown.iter().for_each(|node| session.requeue_when_decodable(&self.nodes.cache(), node));
+                for node in &unknown {
+                    session.requeue_when_decodable(&self.nodes.cache(), node);
+                }
                 Ok(())
             }
             Plan::Wait { index, is_known } => {

@@ -199,7 +199,9 @@ impl Pass {
             Disruption::Unchanged => {}
             Disruption::Begins => {
                 tracing::warn!("No node is ready; removing the taints that evict pods");
-                judged.iter().for_each(|node| self.queue.add(node.key.clone(), Priority::Live));
+                for node in judged {
+                    self.queue.add(node.key.clone(), Priority::Live);
+                }
             }
             Disruption::Ends => tracing::info!("Some nodes are ready again"),
         }

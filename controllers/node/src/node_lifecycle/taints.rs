@@ -52,13 +52,13 @@ pub(super) fn plan(node: &Node, health: &NodeHealth, permission: Permission, now
     let mut wanted = no_schedule(health);
     // A taint that the rule leaves alone is as it is wanted.
     wanted.extend(match no_execute {
-        Some(key) => key.map(|key| (key, NO_EXECUTE)),
-        None => None,
+        Evicting::Wanted(key) => Some((key, NO_EXECUTE)),
+        Evicting::Unwanted | Evicting::AsItIs => None,
     });
     let is_governed = |taint: &Taint| {
         let is_schedule = &*taint.effect == NO_SCHEDULE && CONDITION_TAINTS.contains(&&*taint.key);
         let is_execute = &*taint.effect == NO_EXECUTE && [NOT_READY, UNREACHABLE].contains(&&*taint.key);
-        is_schedule || is_execute && no_execute.is_some()
+        is_schedule || is_execute && no_execute != Evicting::AsItIs
     };
     let is_kept = |taint: &&Taint| !is_governed(taint) || wanted.iter().any(|wanted| is(taint, *wanted));
     let kept: Vec<Value> = node.taints.iter().filter(is_kept).map(written).collect();
@@ -119,19 +119,29 @@ fn no_schedule(health: &NodeHealth) -> Vec<Wanted> {
         .collect()
 }
 
-/// The key of the taint with the effect `NoExecute`, or none; nothing if the rule leaves these taints as they are.
-fn no_execute(node: &Node, health: &NodeHealth, permission: Permission) -> Option<Option<&'static str>> {
-    let ready = health.ready?;
-    let wanted = match ready.status {
-        NodeConditionStatus::True => return Some(None),
+/// Rule for the taints of a Node's health with the effect `NoExecute`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Evicting {
+    /// The Node is to have the one with this key.
+    Wanted(&'static str),
+    /// The Node is to have none.
+    Unwanted,
+    /// The Node keeps what it has.
+    AsItIs,
+}
+
+fn no_execute(node: &Node, health: &NodeHealth, permission: Permission) -> Evicting {
+    let status = health.ready.map_or(NodeConditionStatus::Absent, |ready| ready.status);
+    let wanted = match status {
+        NodeConditionStatus::True => return Evicting::Unwanted,
         NodeConditionStatus::False => NOT_READY,
         NodeConditionStatus::Unknown => UNREACHABLE,
-        NodeConditionStatus::Absent | NodeConditionStatus::Other => return None,
+        NodeConditionStatus::Absent | NodeConditionStatus::Other => return Evicting::AsItIs,
     };
     match permission {
-        Permission::Remove => Some(None),
-        Permission::Add => Some(Some(wanted)),
-        Permission::Keep => Some((!lacks_taint(node, ready.status)).then_some(wanted)),
+        Permission::Remove => Evicting::Unwanted,
+        Permission::Keep if lacks_taint(node, status) => Evicting::Unwanted,
+        Permission::Add | Permission::Keep => Evicting::Wanted(wanted),
     }
 }
 

@@ -72,7 +72,9 @@ fn s7_a_range_touches_the_blocks_that_it_has_addresses_of() {
     ] {
         let mut set = blocks("10.244.0.0/16", 24);
         let span = set.span(cidr(range));
-        span.iter().for_each(|span| set.hold(*span));
+        if let Some(span) = span {
+            set.hold(span);
+        }
         assert_eq!(span.map(|_| set.occupied()), touched, "{name}");
     }
 }

@@ -9,7 +9,7 @@ use kcm_testing::{START, TestCluster, TestEnvironment, kill_after_each_write, pa
 use serde_json::{Value, json};
 
 use crate::node_lifecycle::DESCRIPTOR;
-use crate::tests::{create_node, key};
+use crate::tests::{create_node, fits_role_of_node_controller, key};
 
 /// The name of its client.
 const NAME: &str = "node-controller";
@@ -154,6 +154,7 @@ async fn a_node_that_falls_silent_is_marked_and_tainted_and_its_pods_are_not_rea
     {
         assert!(metrics.lines().any(|line| line.starts_with(metric)), "{metric} in {metrics}");
     }
+    fits_role_of_node_controller(&cluster);
     pass(&cluster, 600).await;
     assert_eq!(live_reads(&cluster), 1, "a silent node is read once");
 }

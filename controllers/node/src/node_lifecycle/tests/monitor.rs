@@ -12,7 +12,7 @@ use super::{health_reader, node_view};
 use crate::node_lifecycle::monitor::{Monitor, Periods, Signs, Times, Verdict};
 use crate::tests::key;
 
-const PERIODS: Periods = Periods { monitor_grace: Duration::from_secs(50), startup_grace: Duration::from_secs(60) };
+const PERIODS: Periods = Periods { monitor_grace: Duration::from_secs(50), startup_grace: Duration::from_mins(1) };
 
 fn time(second: i64) -> Timestamp {
     Timestamp::from_second(1_767_355_200 + second).unwrap()
@@ -31,17 +31,18 @@ struct Watched {
     monitor: Monitor,
     start: Instant,
     uid: &'static str,
-    watched_since: u64,
+    /// Time since which the API server has been watched.
+    since: u64,
 }
 
 impl Watched {
     fn new() -> Self {
-        Self { monitor: Monitor::default(), start: Instant::now(), uid: "u", watched_since: 0 }
+        Self { monitor: Monitor::default(), start: Instant::now(), uid: "u", since: 0 }
     }
 
     fn look(&mut self, second: u64, ready: Option<NodeReady>, renewed: Option<i64>) -> Verdict {
         let at = |second| self.start + Duration::from_secs(second);
-        let times = Times { now: at(second), watched_since: at(self.watched_since), pass: second };
+        let times = Times { now: at(second), watched_since: at(self.since), pass: second };
         let uid = Uid::from(self.uid);
         let signs = Signs { key: &key("n"), uid: &uid, ready, renewed: renewed.map(time) };
         self.monitor.look(signs, PERIODS, times).verdict
@@ -123,7 +124,7 @@ fn t21_a_node_that_was_recreated_inherits_nothing() {
 fn b8_silence_while_nobody_watched_does_not_count() {
     let mut node = Watched::new();
     node.look(0, ready("True", 0), None);
-    node.watched_since = 100;
+    node.since = 100;
     assert_eq!(node.look(150, ready("True", 0), None), Alive);
     assert_eq!(node.look(151, ready("True", 0), None), Silent);
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::shared::MONITOR_GRACE_PERIOD;
 use crate::taint_eviction::DESCRIPTOR;
-use crate::tests::{create_node, key};
+use crate::tests::{create_node, fits_role_of_node_controller, key};
 
 const COMPONENT: &str = "taint-eviction-controller";
 /// The name of its client.
@@ -123,6 +123,7 @@ async fn a_taint_evicts_pods_that_do_not_tolerate_it_with_condition_and_uid() {
     let deletion = &cluster.bodies_of(IDENTITY, "DELETE")[0];
     assert_eq!(deletion["preconditions"], json!({ "uid": stored["metadata"]["uid"] }));
     assert_eq!(deletion["gracePeriodSeconds"], Value::Null);
+    fits_role_of_node_controller(&cluster);
     let events = cluster.events_of(COMPONENT);
     assert_eq!(events, ["Normal TaintManagerEviction Marking for deletion Pod shop/a"]);
     let metrics = cluster.metrics();

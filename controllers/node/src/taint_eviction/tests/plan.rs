@@ -194,7 +194,7 @@ fn b13_taints_of_health_evict_nothing_until_nodes_have_been_watched_for_long_eno
 #[test]
 fn a_plan_in_words_has_its_time() {
     let now = Instant::now();
-    let pending = Pending { start: now, elapsed: Duration::ZERO, due: now + Duration::from_secs(60) };
+    let pending = Pending { start: now, elapsed: Duration::ZERO, due: now + Duration::from_mins(1) };
     for (plan, words) in [
         (Plan::Stay(StayReason::NoTaint), "keeps the pod, whose node has no taint that evicts"),
         (Plan::Stay(StayReason::ToleratedForEver), "keeps the pod, which tolerates the taints of its node for ever"),
