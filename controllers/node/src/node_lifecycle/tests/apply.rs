@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
+use kcm_framework::ControllerDescriptor;
 use kcm_framework::api::ObjectKey;
 use kcm_testing::sandbox::{Fault, LEASES, NODES, PODS, Sandbox, Verb};
 use kcm_testing::{START, TestCluster, TestEnvironment, kill_after_each_write, passing_faults};
@@ -14,9 +15,9 @@ use crate::tests::{create_node, fits_role_of_node_controller, key};
 /// The name of its client.
 const NAME: &str = "node-controller";
 const COMPONENT: &str = "node-controller";
-const SECOND: Duration = Duration::from_secs(1);
+pub(super) const SECOND: Duration = Duration::from_secs(1);
 
-fn pod_key(name: &str) -> ObjectKey {
+pub(super) fn pod_key(name: &str) -> ObjectKey {
     ObjectKey::namespaced("shop", name)
 }
 
@@ -25,7 +26,7 @@ fn lease_key(node: &str) -> ObjectKey {
 }
 
 /// Creates a Node that was ready at the start, with its lease.
-fn create(sandbox: &Sandbox, name: &str, zone: &str) {
+pub(super) fn create(sandbox: &Sandbox, name: &str, zone: &str) {
     let condition = |type_: &str, status: &str| {
         json!({
             "type": type_, "status": status, "reason": "Kubelet", "message": "posted",
@@ -49,16 +50,20 @@ fn create(sandbox: &Sandbox, name: &str, zone: &str) {
     sandbox.create(&LEASES, lease).expect("the lease must be valid");
 }
 
-fn renew(sandbox: &Sandbox, node: &str) {
+pub(super) fn renew(sandbox: &Sandbox, node: &str) {
     let time = format!("{:.6}", sandbox.now());
     sandbox.patch(&LEASES, &lease_key(node), &json!({ "spec": { "renewTime": time } })).expect("the lease must exist");
 }
 
 fn create_pod(sandbox: &Sandbox, name: &str, node: &str) {
+    create_pod_with(sandbox, name, node, &json!([]));
+}
+
+pub(super) fn create_pod_with(sandbox: &Sandbox, name: &str, node: &str, tolerations: &Value) {
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": { "namespace": "shop", "name": name },
-        "spec": { "nodeName": node, "containers": [{ "name": "main", "image": "image" }] },
+        "spec": { "nodeName": node, "tolerations": tolerations, "containers": [{ "name": "main", "image": "image" }] },
     });
     sandbox.create(&PODS, pod).expect("the pod must be valid");
     let ready = json!({ "type": "Ready", "status": "True", "reason": "Fine", "lastTransitionTime": START });
@@ -67,8 +72,13 @@ fn create_pod(sandbox: &Sandbox, name: &str, node: &str) {
 }
 
 /// A node `live` that is to be kept alive, and `dead` that is not, in one zone; a Pod on each.
-fn environment() -> TestEnvironment {
-    TestEnvironment::new([DESCRIPTOR]).namespace("shop").prepare(|sandbox| {
+pub(super) fn environment() -> TestEnvironment {
+    environment_of([DESCRIPTOR])
+}
+
+/// The same, for these controllers.
+pub(super) fn environment_of(controllers: impl IntoIterator<Item = ControllerDescriptor>) -> TestEnvironment {
+    TestEnvironment::new(controllers).namespace("shop").prepare(|sandbox| {
         for node in ["live", "dead"] {
             create(sandbox, node, "a");
             create_pod(sandbox, node, node);
@@ -76,14 +86,14 @@ fn environment() -> TestEnvironment {
     })
 }
 
-async fn start(environment: TestEnvironment) -> TestCluster {
+pub(super) async fn start(environment: TestEnvironment) -> TestCluster {
     let cluster = environment.start().await;
     cluster.watches(&[NODES, LEASES, PODS]).await;
     cluster
 }
 
 /// Lets the time pass, in which `live` renews its lease.
-async fn pass(cluster: &TestCluster, seconds: u32) {
+pub(super) async fn pass(cluster: &TestCluster, seconds: u32) {
     for _ in 0..seconds.div_ceil(5) {
         cluster.advance(5 * SECOND).await;
         renew(cluster.sandbox(), "live");
@@ -96,7 +106,7 @@ fn status_of(object: &Value, type_: &str) -> String {
     found.and_then(|condition| condition["status"].as_str()).unwrap_or_default().to_owned()
 }
 
-fn node_status(cluster: &TestCluster, name: &str) -> String {
+pub(super) fn node_status(cluster: &TestCluster, name: &str) -> String {
     status_of(&cluster.sandbox().get(&NODES, &key(name)).unwrap_or_default(), "Ready")
 }
 
@@ -105,7 +115,7 @@ fn pod_status(cluster: &TestCluster, name: &str) -> String {
 }
 
 /// The taints of a Node as `KEY:EFFECT`, without their prefix.
-fn taints(cluster: &TestCluster, name: &str) -> Vec<String> {
+pub(super) fn taints(cluster: &TestCluster, name: &str) -> Vec<String> {
     let node = cluster.sandbox().get(&NODES, &key(name)).unwrap_or_default();
     let taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -259,6 +269,24 @@ async fn b8_an_outage_of_the_api_server_marks_no_node() {
     assert_eq!([node_status(&cluster, "dead"), node_status(&cluster, "live")], ["True", "True"]);
     pass(&cluster, 30).await;
     assert_eq!(node_status(&cluster, "dead"), "Unknown");
+}
+
+#[tokio::test(start_paused = true)]
+async fn t13_many_silent_nodes_are_verified_with_one_list() {
+    let cluster = start(environment().prepare(|sandbox| {
+        for number in 0..20 {
+            create(sandbox, &format!("n{number}"), "a");
+        }
+    }))
+    .await;
+    pass(&cluster, 120).await;
+    for number in 0..20 {
+        assert_eq!(node_status(&cluster, &format!("n{number}")), "Unknown");
+    }
+    assert_eq!(node_status(&cluster, "live"), "True");
+    assert_eq!(live_reads(&cluster), 1);
+    assert_eq!(taints(&cluster, "n0"), ["unreachable:NoSchedule"], "a small zone that is disrupted");
+    fits_role_of_node_controller(&cluster);
 }
 
 #[tokio::test(start_paused = true)]

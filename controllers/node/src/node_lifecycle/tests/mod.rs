@@ -1,5 +1,6 @@
 mod apply;
 mod event_mapping;
+mod eviction;
 mod limiter;
 mod monitor;
 mod status;
