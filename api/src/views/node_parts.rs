@@ -12,17 +12,17 @@ crate::message! {
     /// The pod CIDRs of a Node.
     pub struct NodePodCidrs {
         "spec" @ 2 {
-            /// `spec.podCIDRs`, in order.
+            /// The pod CIDRs, `spec.podCIDRs`, in order.
             pub pod_cidrs: Box<[Box<str>]> = "podCIDRs" @ 7 as Kind::List(&Kind::Text);
         }
     }
 }
 
 crate::message! {
-    /// What a Node reports of its health.
+    /// Health that a Node reports in its status, and its cordon.
     pub struct NodeHealth {
         "spec" @ 2 {
-            /// `spec.unschedulable`.
+            /// Value of `spec.unschedulable`: the Node is cordoned.
             pub unschedulable: bool = "unschedulable" @ 4;
         }
         "status" @ 3 {
@@ -47,11 +47,11 @@ pub enum NodeConditionStatus {
     /// The Node has no such condition.
     #[default]
     Absent,
-    /// `True`.
+    /// The status is `True`.
     True,
-    /// `False`.
+    /// The status is `False`.
     False,
-    /// `Unknown`.
+    /// The status is `Unknown`.
     Unknown,
     /// Another status, which is against the rules of the API.
     Other,
@@ -61,11 +61,11 @@ pub enum NodeConditionStatus {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NodeReady {
-    /// `status`, never absent.
+    /// Status of the condition, never absent.
     pub status: NodeConditionStatus,
-    /// `lastHeartbeatTime`.
+    /// Time of the last heartbeat: `lastHeartbeatTime`.
     pub last_heartbeat: Option<Timestamp>,
-    /// `lastTransitionTime`.
+    /// Time at which the status last changed: `lastTransitionTime`.
     pub last_transition: Option<Timestamp>,
 }
 

@@ -137,7 +137,8 @@ impl Check<'_> {
         } else {
             for pods in pods {
                 let of_family = if pods.address.is_ipv6() { sizes[2] } else { sizes[1] };
-                self.blocks(pods, size(if any { sizes[0] } else { of_family }));
+                let size = self.get(if any { sizes[0] } else { of_family }).unwrap_or(0);
+                self.blocks(pods, size);
             }
         }
     }

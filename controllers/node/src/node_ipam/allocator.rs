@@ -17,13 +17,13 @@ pub(super) struct Allocator {
     nodes: HashMap<Uid, Holding>,
 }
 
-/// What a Node holds.
+/// The blocks that a Node holds.
 #[derive(Debug)]
 struct Holding {
     cidrs: Box<[Cidr]>,
     /// The cluster CIDR and its blocks.
     spans: Box<[(usize, Span)]>,
-    /// Whether the Node has the pod CIDRs, and not only a reservation.
+    /// `true` if the Node has the pod CIDRs, and not only a reservation.
     is_assigned: bool,
 }
 

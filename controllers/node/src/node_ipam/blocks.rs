@@ -32,7 +32,7 @@ pub(super) struct Changes {
     pub(super) released: u64,
 }
 
-/// A free block.
+/// A block that nobody holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FreeBlock {
     pub(super) cidr: Cidr,

@@ -67,7 +67,7 @@ use reconcile::Reconciler;
 use settings::{ALLOCATE, CLUSTER_CIDR, MASK_SIZE, MASK_SIZE_IPV4, MASK_SIZE_IPV6, SECOND_SERVICES, SERVICES};
 use state::State;
 
-/// As upstream.
+/// Nodes that are reconciled concurrently, as upstream.
 const WORKERS: usize = 30;
 
 /// The descriptor of the controller.

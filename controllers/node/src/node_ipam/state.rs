@@ -39,7 +39,7 @@ pub(super) enum Plan {
     /// No block of the cluster CIDR of that position is free.
     Wait {
         index: usize,
-        /// Whether the Node has waited already.
+        /// `true` if the Node has waited already.
         is_known: bool,
     },
     /// The pod CIDRs are written.

@@ -14,7 +14,7 @@ pub(super) struct Limiter {
 }
 
 impl Limiter {
-    /// A full bucket.
+    /// Creates a bucket with its token.
     pub(super) const fn new(rate: f32, now: Instant) -> Self {
         Self { rate, next_at: now }
     }

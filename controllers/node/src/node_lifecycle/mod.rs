@@ -99,9 +99,9 @@ use settings::{
 use shared_state::Shared;
 use zone::Rates;
 
-/// As upstream.
+/// Nodes that are reconciled concurrently, as upstream.
 const NODE_WORKERS: usize = 8;
-/// As upstream.
+/// Pods that are reconciled concurrently, as upstream.
 const POD_WORKERS: usize = 4;
 /// Interval at which the queues of zones are looked at, as upstream.
 const TAINTING_PERIOD: Duration = Duration::from_millis(100);

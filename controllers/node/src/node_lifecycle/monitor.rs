@@ -25,7 +25,7 @@ struct Record {
     pass: u64,
 }
 
-/// What the caches show of a Node.
+/// Signs of life of a Node in the caches.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Signs<'a> {
     pub(super) key: &'a ObjectKey,
@@ -57,7 +57,7 @@ pub(super) struct Times {
 /// Result of looking at a Node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Look {
-    /// Whether the Node was not known before.
+    /// `true` if the Node was not known before.
     pub(super) is_new: bool,
     pub(super) verdict: Verdict,
 }

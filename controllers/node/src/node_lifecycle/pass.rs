@@ -25,7 +25,7 @@ use super::zone::{Rates, ZoneCount, is_excluded, zone_of};
 /// Nodes that are marked at the same time, as upstream.
 const CONCURRENT: usize = 8;
 
-/// The health pass.
+/// Looks at the health of all Nodes.
 pub(super) struct Pass {
     pub(super) nodes: Informer<Node>,
     pub(super) leases: Informer<Lease>,
@@ -36,7 +36,7 @@ pub(super) struct Pass {
     pub(super) periods: Periods,
     pub(super) period: Duration,
     pub(super) rates: Rates,
-    /// Whether a lease is read from the API server before a verdict.
+    /// `true` if a lease is read from the API server before a verdict.
     pub(super) reads_live: bool,
 }
 

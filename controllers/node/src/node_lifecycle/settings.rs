@@ -1,4 +1,4 @@
-//! The settings.
+//! The settings of this controller.
 
 use kcm_framework::config::{GoDuration, Initial, Row, Setting};
 

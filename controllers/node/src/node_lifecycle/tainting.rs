@@ -15,7 +15,7 @@ pub(super) struct Tainting {
     zones: BTreeMap<InternedStr, Zone>,
     /// The Nodes that may be tainted.
     granted: BTreeSet<ObjectKey>,
-    /// Whether a complete pass has judged the zones.
+    /// `true` if a complete pass has judged the zones.
     is_judged: bool,
     is_all_disrupted: bool,
 }
@@ -33,18 +33,18 @@ struct Zone {
 pub(super) struct Judged {
     pub(super) key: ObjectKey,
     pub(super) zone: InternedStr,
-    /// Whether the Node does not count for its zone.
+    /// `true` if the Node does not count for its zone.
     pub(super) is_excluded: bool,
-    /// Whether the condition `Ready` is true.
+    /// `true` if the condition `Ready` is true.
     pub(super) is_ready: bool,
-    /// Whether the Node is to get a taint that it lacks.
+    /// `true` if the Node is to get a taint that it lacks.
     pub(super) lacks_taint: bool,
 }
 
 /// Change of the mode in which no zone has a ready Node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Disruption {
-    /// Nothing changed.
+    /// The mode did not change.
     Unchanged,
     /// Now no Node is ready: probably the control plane is cut off. All taints are removed.
     Begins,

@@ -14,7 +14,7 @@ const NO_EXECUTE: &str = "NoExecute";
 const REPEATED_LABELS: [(&str, &str); 2] =
     [("kubernetes.io/os", "beta.kubernetes.io/os"), ("kubernetes.io/arch", "beta.kubernetes.io/arch")];
 
-/// What may be done to a Node with a taint that evicts.
+/// Permission to change the taints of a Node that evict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Permission {
     /// A taint that evicts may be added.
@@ -35,7 +35,7 @@ pub(super) struct Changes {
     pub(super) taints: Option<Vec<Value>>,
     /// The labels to set.
     pub(super) labels: Map<String, Value>,
-    /// Whether a Node that had no taint that evicts gets one.
+    /// `true` if a Node that had no taint that evicts gets one.
     pub(super) begins_eviction: bool,
 }
 
@@ -122,7 +122,7 @@ fn no_schedule(health: &NodeHealth) -> Vec<Wanted> {
 /// Rule for the taints of a Node's health with the effect `NoExecute`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Evicting {
-    /// The Node is to have the one with this key.
+    /// The Node is to have the taint with this key.
     Wanted(&'static str),
     /// The Node is to have none.
     Unwanted,

@@ -15,7 +15,7 @@ pub(super) struct PendingEvictions(HashMap<ObjectKey, Entry>);
 struct Entry {
     uid: Uid,
     pending: Pending,
-    /// Whether the event of the eviction was recorded.
+    /// `true` if the event of the eviction was recorded.
     is_announced: bool,
 }
 

@@ -28,7 +28,7 @@ impl Pending {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Plan {
-    /// The Pod stays.
+    /// The Pod stays where it is.
     Stay(StayReason),
     /// The Pod is evicted later, unless something changes.
     Wait(Pending, WaitReason),

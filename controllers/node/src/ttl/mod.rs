@@ -32,7 +32,7 @@
 //! | here | upstream | reason |
 //! | --- | --- | --- |
 //! | A change of the step enqueues all Nodes. | Nodes follow at their next update, such as a status of the kubelet. | A kubelet that reports seldom follows too. |
-//! | If the number of Nodes fits two steps at the start, the step is the one that most Nodes have. | It is the lower step. | At rest, a restart or a change of leader writes nothing. |
+//! | If the number of Nodes fits two steps at the start, most Nodes decide by the seconds that they have. | It is the lower step. | At rest, a restart or a change of leader writes nothing. |
 //! | The step follows the number of Nodes in the cache when a key is reconciled. | It follows each event. | A Node that is deleted and recreated between two keys does not change the step. |
 
 mod event_mapping;
@@ -54,7 +54,7 @@ use step::Step;
 /// The annotation that the kubelet reads.
 const TTL: &str = "node.alpha.kubernetes.io/ttl";
 
-/// As upstream.
+/// Nodes that are reconciled concurrently, as upstream.
 const WORKERS: usize = 5;
 
 /// The descriptor of the controller.

@@ -10,7 +10,7 @@ struct Bounds {
     seconds: i64,
 }
 
-/// As upstream. The next range begins before the last one ends, so that every size has a step.
+/// Upstream's steps. The next range begins before the last one ends, so that every size has a step.
 const STEPS: [Bounds; 5] = [
     Bounds { least: 0, most: 100, seconds: 0 },
     Bounds { least: 90, most: 500, seconds: 15 },

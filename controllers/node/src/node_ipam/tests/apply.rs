@@ -21,7 +21,7 @@ fn environment(arguments: &[&str]) -> TestEnvironment {
     environment.arguments(&["--allocate-node-cidrs"]).arguments(arguments)
 }
 
-/// Four blocks.
+/// A cluster with four blocks.
 fn four() -> TestEnvironment {
     environment(&["--cluster-cidr=10.244.0.0/22"])
 }

@@ -8,7 +8,7 @@ use crate::node_ipam::configuration::Clusters;
 use crate::node_ipam::state::{Observed, Plan, State, Wrong};
 use crate::tests::key;
 
-/// Two blocks.
+/// The state of a cluster with two blocks.
 fn state() -> State {
     State::new(Allocator::new(&Clusters { pods: vec![(cidr("10.244.0.0/23"), 24)], services: Vec::new() }))
 }

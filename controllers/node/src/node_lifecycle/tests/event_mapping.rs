@@ -1,4 +1,4 @@
-//! Event mapping.
+//! Keys that changes enqueue.
 
 use std::sync::Arc;
 

@@ -51,7 +51,7 @@ fn s37_the_state_follows_from_the_nodes_that_are_not_ready() {
 }
 
 #[test]
-#[expect(clippy::float_cmp, reason = "the rates are those of the settings")]
+#[expect(clippy::float_cmp, reason = "the rates come from the settings")]
 fn s39_the_rate_follows_from_state_and_size() {
     let rates = Rates { eviction: 0.1, secondary: 0.01, large: 50, unhealthy: 0.55 };
     for (state, nodes, rate) in [

@@ -1,4 +1,4 @@
-//! Event mapping.
+//! Keys that changes enqueue.
 
 use kcm_framework::api::ObjectKey;
 use kcm_framework::api::views::{Node, Pod, PodTolerations};

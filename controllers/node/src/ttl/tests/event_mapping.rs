@@ -1,4 +1,4 @@
-//! Event mapping.
+//! Keys that changes enqueue.
 
 use kcm_framework::informers::Change;
 use serde_json::json;
