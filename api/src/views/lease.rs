@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use crate::resource::Resource;
 
 crate::view! {
-    /// A Lease, such as the one that a kubelet renews as its heartbeat.
+    /// A Lease. A kubelet renews a Lease as its heartbeat.
     pub struct Lease {
         resource: Resource::namespaced("coordination.k8s.io", "v1", "leases", "Lease");
 

@@ -184,7 +184,7 @@ crate::message! {
     pub struct PodTolerations {
         "spec" @ 2 {
             // Most pods have the two that an admission plugin adds.
-            /// `spec.tolerations`, in order.
+            /// The tolerations of the pod: `spec.tolerations`, in order.
             pub tolerations: Shared<[Toleration]> = "tolerations" @ 22;
         }
     }

@@ -9,7 +9,7 @@ use crate::shared::{NOT_READY, UNREACHABLE};
 
 /// An eviction that is due at a time.
 ///
-/// Times are those of the timer and not of the wall clock, which may jump.
+/// Times are read from the timer and not from the wall clock, which may jump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Pending {
     /// Time at which the Pod was first seen to tolerate its taints for a limited time.
@@ -28,7 +28,7 @@ impl Pending {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Plan {
-    /// The Pod stays where it is.
+    /// The Pod is not evicted.
     Stay(StayReason),
     /// The Pod is evicted later, unless something changes.
     Wait(Pending, WaitReason),
@@ -117,7 +117,7 @@ pub(super) fn plan(
     Plan::Wait(planned, if is_held_back { WaitReason::RecentlyStarted } else { WaitReason::Tolerated })
 }
 
-/// Time for which a taint is tolerated. The order is that of the eviction.
+/// Time for which a taint is tolerated. In the order of the evictions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Tolerated {
     NotAtAll,

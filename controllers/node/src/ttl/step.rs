@@ -24,7 +24,7 @@ impl Step {
 
     /// Returns the step of a cluster that is seen for the first time. `present` has the seconds that its Nodes have.
     ///
-    /// If the size fits several steps, it is the one that most Nodes have, and the lowest of those.
+    /// If the size fits several steps, most Nodes decide. If no step has most, it is the lowest.
     pub(super) fn at_start(nodes: usize, present: impl IntoIterator<Item = i64>) -> Self {
         let mut carried = [0_usize; STEPS.len()];
         for seconds in present {

@@ -1,4 +1,4 @@
-//! Whether and when taints evict a Pod.
+//! Evictions of a Pod by taints, and their times.
 
 use std::time::Duration;
 
