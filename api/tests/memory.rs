@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use kcm_api::views::{
     AutoscaledPod, ChargedPod, ControllerRevision, CronJob, DaemonSet, Deployment, EndpointSlice, Endpoints,
-    HorizontalPodAutoscaler, Job, Namespace, Node, PersistentVolumeClaim, Pod, PodAddresses, PodDisruptionBudget,
-    PodVolumes, ReplicaSet, ReplicationController, ResourceQuota, Service, ServiceCidr, StatefulSet,
+    HorizontalPodAutoscaler, Job, Lease, Namespace, Node, NodeHealth, NodePodCidrs, PersistentVolumeClaim, Pod,
+    PodAddresses, PodDisruptionBudget, PodTolerations, PodVolumes, ReplicaSet, ReplicationController, ResourceQuota,
+    Service, ServiceCidr, StatefulSet,
 };
 use kcm_api::{DecodeContext, Need, Needs, PartialObjectMeta, View};
 use serde_json::{Value, json};
@@ -80,6 +81,18 @@ fn node() -> String {
                 "capacity": resources, "allocatable": resources, "conditions": conditions,
                 "addresses": [{ "type": "InternalIP", "address": "192.168.0.17" }],
                 "images": (0..50).map(image).collect::<Vec<_>>(),
+            },
+        }),
+    )
+}
+
+/// The lease that a kubelet renews.
+fn lease() -> String {
+    object(
+        "Lease",
+        json!({
+            "spec": {
+                "holderIdentity": "node-0001", "leaseDurationSeconds": 40, "renewTime": "2026-01-01T00:00:00.000000Z",
             },
         }),
     )
@@ -242,6 +255,8 @@ fn cached_objects_are_small() {
     let [job, cron_job, stateful_set, daemon_set, replication_controller, revision] = workloads();
     let [budget, cidr, address] = budget_and_ranges();
     let of_quotas = [Need::part::<ChargedPod>()].into_iter().collect();
+    let of_evictions = [Need::part::<PodTolerations>()].into_iter().collect();
+    let of_nodes = [Need::part::<NodeHealth>(), Need::part::<NodePodCidrs>()].into_iter().collect();
     let of_autoscalers = [Need::part::<AutoscaledPod>()].into_iter().collect();
     let mut larger = Vec::new();
     // Within a tenth of the measured figures, so that a larger object is a deliberate change.
@@ -256,6 +271,9 @@ fn cached_objects_are_small() {
         ("deployment", cost_of::<Deployment>(DEPLOYMENT, &none), (4300, 10)),
         ("pod that quotas are charged for", cost_of::<Pod>(POD, &of_quotas), (420, 3)),
         ("pod that is autoscaled", cost_of::<Pod>(POD, &of_autoscalers), (420, 3)),
+        ("pod that taints may evict", cost_of::<Pod>(POD, &of_evictions), (420, 3)),
+        ("node with its health and pod CIDRs", cost_of::<Node>(&node(), &of_nodes), (560, 7)),
+        ("lease of a kubelet", cost_of::<Lease>(&lease(), &none), (310, 3)),
         ("namespace", cost_of::<Namespace>(&namespace, &none), (310, 3)),
         ("service", cost_of::<Service>(&service, &none), (520, 6)),
         ("claim", cost_of::<PersistentVolumeClaim>(&claim, &none), (480, 4)),

@@ -73,6 +73,11 @@ impl Section {
         self.setting(flag, key, Initial::Int32(default))
     }
 
+    /// A number with a fraction, in single precision.
+    pub const fn float32(&self, flag: &'static str, key: &'static str, default: f32) -> Setting<f32> {
+        self.setting(flag, key, Initial::Float32(default))
+    }
+
     /// A number with a fraction.
     pub const fn float64(&self, flag: &'static str, key: &'static str, default: f64) -> Setting<f64> {
         self.setting(flag, key, Initial::Float64(default))
@@ -96,6 +101,11 @@ impl Section {
         default: &'static [&'static str],
     ) -> Setting<Vec<String>> {
         self.setting(flag, key, Initial::Strings(default))
+    }
+
+    /// Declares a setting that is a string and that only a file can set, by its whole path.
+    pub const fn file_string(&self, path: &'static str, default: &'static str) -> Setting<String> {
+        Setting { row: Row::in_file(path, self.help, Initial::String(default)), value: PhantomData }
     }
 
     /// Declares a list of objects that only a file can set, by its whole path. `fields` are the keys of an object,

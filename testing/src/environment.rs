@@ -16,6 +16,7 @@ pub struct TestEnvironment {
     arguments: Vec<String>,
     variables: Vec<(String, String)>,
     file: Option<String>,
+    rows: Vec<Row>,
     pub(crate) options: SandboxOptions,
     preparations: Vec<Preparation>,
     pub(crate) extensions: Extensions,
@@ -48,6 +49,7 @@ impl TestEnvironment {
             arguments: Vec::new(),
             variables: Vec::new(),
             file: None,
+            rows: Vec::new(),
             options: SandboxOptions { start: START, seed: 1, ..SandboxOptions::default() },
             preparations: Vec::new(),
             extensions: Extensions::default(),
@@ -64,6 +66,12 @@ impl TestEnvironment {
     /// Adds command-line arguments for the settings of the controllers.
     pub fn arguments(mut self, arguments: &[&str]) -> Self {
         self.arguments.extend(arguments.iter().map(ToString::to_string));
+        self
+    }
+
+    /// Adds settings that the controllers read and that belong to the manager or to another controller.
+    pub fn settings_of_others(mut self, rows: &[Row]) -> Self {
+        self.rows.extend(rows);
         self
     }
 
@@ -135,8 +143,9 @@ impl TestEnvironment {
 
     pub(crate) fn settings(&self, registry: &Registry) -> Effective {
         let gates = gates::KNOWN.iter().copied().chain(registry.feature_gates());
-        let table = Table::with_gates(registry.rows().chain([CONFIG, FEATURE_GATES]), gates)
-            .unwrap_or_else(|errors| panic!("rows: {errors}"));
+        let table =
+            Table::with_gates(registry.rows().chain(self.rows.iter().copied()).chain([CONFIG, FEATURE_GATES]), gates)
+                .unwrap_or_else(|errors| panic!("rows: {errors}"));
         let mut sources = Sources::default().arguments(&self.arguments).variables(self.variables.iter().cloned());
         if let Some(text) = &self.file {
             sources = sources.arguments([format!("--config={FILE}")]).file(PathBuf::from(FILE), text.as_bytes());

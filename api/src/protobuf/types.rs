@@ -9,6 +9,7 @@ use crate::int_or_percent::IntOrPercent;
 use crate::intern::InternedStr;
 use crate::key::Uid;
 use crate::labels::Labels;
+use crate::shared::Shared;
 use crate::version::ResourceVersion;
 
 /// A type of fields that can be read from protobuf.
@@ -46,6 +47,10 @@ impl<T: ProtobufType> ProtobufType for Box<T> {
 }
 
 impl<T: ProtobufType> ProtobufType for Box<[T]> {
+    const KIND: Kind = Kind::List(&T::KIND);
+}
+
+impl<T: ProtobufType> ProtobufType for Shared<[T]> {
     const KIND: Kind = Kind::List(&T::KIND);
 }
 

@@ -1,5 +1,7 @@
 //! Taints of nodes and their effects.
 
+use jiff::Timestamp;
+
 use crate::intern::InternedStr;
 
 crate::message! {
@@ -12,6 +14,8 @@ crate::message! {
         pub value: InternedStr = "value" @ 2;
         /// `effect`: `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
         pub effect: InternedStr = "effect" @ 3;
+        /// `timeAdded`, which the node lifecycle controller sets on its taints.
+        pub time_added: Option<Timestamp> = "timeAdded" @ 4;
     }
 }
 

@@ -15,7 +15,7 @@ pub enum ComparisonOperators {
 
 crate::message! {
     /// A toleration of a pod.
-    #[derive(Eq)]
+    #[derive(Eq, Hash)]
     pub struct Toleration {
         /// `key`; an empty key matches every key.
         pub key: InternedStr = "key" @ 1;
@@ -25,6 +25,9 @@ crate::message! {
         pub value: InternedStr = "value" @ 3;
         /// `effect`; an empty effect matches every effect.
         pub effect: InternedStr = "effect" @ 4;
+        /// `tolerationSeconds`: the time for which a taint with the effect `NoExecute` is tolerated. `None` means for
+        /// ever.
+        pub toleration_seconds: Option<i64> = "tolerationSeconds" @ 5;
     }
 }
 

@@ -12,8 +12,10 @@ mod endpoint_slice;
 mod endpoints;
 mod horizontal_pod_autoscaler;
 mod job;
+mod lease;
 mod namespace;
 mod node;
+mod node_parts;
 mod persistent_volume_claim;
 mod pod;
 mod pod_disruption_budget;
@@ -45,15 +47,17 @@ pub use job::{
     CompletionMode, Job, JobCompletion, JobStatus, JobView, PodReplacementPolicy, SuccessPolicyRule,
     UncountedTerminatedPods,
 };
+pub use lease::Lease;
 pub use namespace::{Namespace, NamespacePhase};
 pub use node::Node;
+pub use node_parts::{NodeConditionStatus, NodeHealth, NodePodCidrs, NodeReady};
 pub use persistent_volume_claim::PersistentVolumeClaim;
 pub use pod::{Pod, Readiness};
 pub use pod_disruption_budget::{PodDisruptionBudget, PodDisruptionBudgetStatus, PodDisruptionBudgetView};
 pub use pod_failure_policy::{
     ExitCodesOperator, OnExitCodes, PodConditionPattern, PodFailurePolicy, PodFailurePolicyAction, PodFailurePolicyRule,
 };
-pub use pod_parts::{PodAddresses, PodDisruption, PodDomain, PodTargetNode, PodVolume, PodVolumes};
+pub use pod_parts::{PodAddresses, PodDisruption, PodDomain, PodTargetNode, PodTolerations, PodVolume, PodVolumes};
 pub use pod_phase::PodPhase;
 pub use pod_termination::{FailedContainer, PodTermination};
 pub use replica_set::{ReplicaSet, ReplicaSetStatus, ReplicaSetView};

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Deserializer};
 
 use super::conditions::RawCondition;
+use super::node_parts::{NodeHealth, NodePodCidrs};
 use crate::decode::fold;
 use crate::protobuf::{Kind, ProtobufType};
 use crate::resource::Resource;
@@ -14,6 +15,7 @@ crate::view! {
     /// A Node without its JSON.
     pub struct Node {
         resource: Resource::cluster_scoped("", "v1", "nodes", "Node");
+        parts: NodePart [NodeHealth, NodePodCidrs];
 
         "spec" @ 2 {
             /// `spec.taints`, empty if it is absent.

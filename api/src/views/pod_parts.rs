@@ -10,7 +10,8 @@ use crate::decode::fold;
 use crate::intern::InternedStr;
 use crate::ip::parse_ip;
 use crate::protobuf::{Kind, ProtobufType};
-use crate::scheduling::NodeSelector;
+use crate::scheduling::{NodeSelector, Toleration};
+use crate::shared::Shared;
 
 crate::message! {
     /// The volumes of a pod that have a claim.
@@ -174,6 +175,17 @@ crate::message! {
                         required.target_node().filter(|_| node_name.is_empty()).cloned();
                 }
             }
+        }
+    }
+}
+
+crate::message! {
+    /// The tolerations of a pod.
+    pub struct PodTolerations {
+        "spec" @ 2 {
+            // Most pods have the two that an admission plugin adds.
+            /// The tolerations of the pod: `spec.tolerations`, in order.
+            pub tolerations: Shared<[Toleration]> = "tolerations" @ 22;
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use jiff::{SignedDuration, Timestamp};
 use kcm_api::views::{
-    DaemonSet, DaemonSetUpdateStrategy, Deployment, Job, JobCompletion, Namespace, NamespacePhase, Node, Pod,
-    PodDisruption, PodPhase, PodTargetNode, PodTermination, Readiness, ReplicaSet, ReplicaSetView,
-    ReplicationControllerView,
+    DaemonSet, DaemonSetUpdateStrategy, Deployment, Job, JobCompletion, Lease, Namespace, NamespacePhase, Node,
+    NodeConditionStatus, NodeHealth, NodePodCidrs, Pod, PodDisruption, PodPhase, PodTargetNode, PodTermination,
+    PodTolerations, Readiness, ReplicaSet, ReplicaSetView, ReplicationControllerView,
 };
 use kcm_api::{
     ConditionStatus, InvalidSelector, KnownView, Labels, Meta, Need, Needs, PartialObjectMeta, Selector, Typed, Uid,
@@ -246,6 +246,59 @@ fn a_node_is_read() {
     }
     assert!(node(json!([])).has_taint("node.kubernetes.io/out-of-service"));
     assert!(!node(json!([])).has_taint("node.kubernetes.io"));
+}
+
+#[test]
+fn the_health_of_a_node_is_read_with_the_first_condition_of_each_type() {
+    let reader = [Need::part::<NodeHealth>()].into_iter().collect::<Needs>().reader::<NodeHealth>().unwrap();
+    let ready = |status: &str, heartbeat: Value| json!({"type": "Ready", "status": status, "lastHeartbeatTime": heartbeat, "lastTransitionTime": "2026-01-02T00:00:00Z"});
+    let of = |conditions: Value| {
+        let json = json!({"metadata": {}, "spec": {"unschedulable": true}, "status": {"conditions": conditions}});
+        reader.of(&Node::decode(&json.to_string()).unwrap()).clone()
+    };
+    let health = of(json!([
+        {"type": "DiskPressure", "status": "True"},
+        {"type": "DiskPressure", "status": "False"},
+        {"type": "PIDPressure", "status": "False"},
+        {"type": "NetworkUnavailable", "status": "Unknown"},
+        ready("Unknown", json!("2026-01-01T00:00:00Z")),
+        ready("True", json!("2026-01-03T00:00:00Z")),
+    ]));
+    assert!(health.unschedulable);
+    let found = health.ready.unwrap();
+    assert_eq!(found.status, NodeConditionStatus::Unknown);
+    assert_eq!(found.last_heartbeat, Some(at("2026-01-01T00:00:00Z")));
+    assert_eq!(found.last_transition, Some(at("2026-01-02T00:00:00Z")));
+    let statuses = [health.memory_pressure, health.disk_pressure, health.pid_pressure, health.network_unavailable];
+    let expected = [
+        NodeConditionStatus::Absent,
+        NodeConditionStatus::True,
+        NodeConditionStatus::False,
+        NodeConditionStatus::Unknown,
+    ];
+    assert_eq!(statuses, expected);
+    let unset = of(json!([ready("Maybe", json!("yesterday"))])).ready.unwrap();
+    assert_eq!((unset.status, unset.last_heartbeat), (NodeConditionStatus::Other, None));
+    assert_eq!(of(json!(null)).ready, None);
+}
+
+#[test]
+fn taints_tolerations_leases_and_pod_cidrs_are_read() {
+    let needs: Needs = [Need::part::<NodePodCidrs>(), Need::part::<PodTolerations>()].into_iter().collect();
+    let taint = json!({"key": "a", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z"});
+    let node = json!({"metadata": {}, "spec": {"podCIDRs": ["10.244.1.0/24", "fd00::/64"], "taints": [taint]}});
+    let node = Node::decode(&node.to_string()).unwrap();
+    assert_eq!(node.taints[0].time_added, Some(at("2026-01-01T00:00:00Z")));
+    let cidrs = &needs.reader::<NodePodCidrs>().unwrap().of(&node).pod_cidrs;
+    assert_eq!(cidrs.iter().map(|cidr| &**cidr).collect::<Vec<_>>(), ["10.244.1.0/24", "fd00::/64"]);
+
+    let pod = json!({"metadata": {}, "spec": {"tolerations": [{"key": "a", "tolerationSeconds": 300}, {"key": "b"}]}});
+    let pod = Pod::decode(&pod.to_string()).unwrap();
+    let tolerations = &needs.reader::<PodTolerations>().unwrap().of(&pod).tolerations;
+    assert_eq!(tolerations.iter().map(|one| one.toleration_seconds).collect::<Vec<_>>(), [Some(300), None]);
+
+    let lease = json!({"metadata": {}, "spec": {"renewTime": "2026-01-01T00:00:00.123456Z"}});
+    assert_eq!(Lease::decode(&lease.to_string()).unwrap().renew_time, Some(at("2026-01-01T00:00:00Z")));
 }
 
 #[test]

@@ -11,8 +11,7 @@ const SECTION: &str = "Generic";
 pub(super) const ROWS: &[Row] = &[
     Row::new("allocate-node-cidrs", SECTION, Initial::Bool(false))
         .path("KubeCloudShared.AllocateNodeCIDRs")
-        .help("Assign a pod CIDR from --cluster-cidr to each node.")
-        .without_effect(),
+        .help("Assign a pod CIDR from --cluster-cidr to each node."),
     Row::new("allow-untagged-cloud", SECTION, Initial::Bool(false))
         .path("KubeCloudShared.AllowUntaggedCloud")
         .help("Run on cloud instances without a cluster ID.")
@@ -30,8 +29,7 @@ pub(super) const ROWS: &[Row] = &[
         .check(provider),
     Row::new("cluster-cidr", SECTION, Initial::String(""))
         .path("KubeCloudShared.ClusterCIDR")
-        .help("Pod CIDRs of the cluster: one, or one IPv4 and one IPv6. Used with --allocate-node-cidrs.")
-        .without_effect(),
+        .help("Pod CIDRs of the cluster: one, or one IPv4 and one IPv6. Used with --allocate-node-cidrs."),
     Row::new("cluster-name", SECTION, Initial::String("kubernetes"))
         .path("KubeCloudShared.ClusterName")
         .help("Name of the cluster: the prefix of its resources in the cloud."),

@@ -44,11 +44,20 @@ pub const TYPED: &[Row] = &[
     .help("A list of structures."),
 ];
 
+/// A setting whose key has moved.
+pub const MOVED: Row = Row::new(
+    "node-monitor-period",
+    "Node-lifecycle-controller",
+    Initial::Duration(kcm_config::GoDuration::from_secs(5)),
+)
+.path("NodeLifecycleController.NodeMonitorPeriod")
+.help("Interval at which the status of all nodes is checked.");
+
 pub const FILE: &str = "/etc/kcm.yaml";
 
 pub fn table() -> Table {
     let absent = absent::controllers().flat_map(|controller| controller.rows.iter().copied());
-    let own = [REPLICA_SET_SYNCS, GREETING, OLD].into_iter().chain(TYPED.iter().copied());
+    let own = [REPLICA_SET_SYNCS, GREETING, OLD, MOVED].into_iter().chain(TYPED.iter().copied());
     let rows = generic::rows().chain(absent).chain(own);
     Table::new(rows).expect("the rows do not clash")
 }

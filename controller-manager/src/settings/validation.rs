@@ -122,7 +122,7 @@ impl Check<'_> {
         let sizes = ["node-cidr-mask-size", "node-cidr-mask-size-ipv4", "node-cidr-mask-size-ipv6"];
         let [any, v4, v6] = sizes.map(|flag| size(flag) != 0);
         let is_dual = pods.len() > 1;
-        let is_v6 = pods.first().is_some_and(IpAddr::is_ipv6);
+        let is_v6 = pods.first().is_some_and(|pods| pods.address.is_ipv6());
         if is_dual && any {
             self.refuse(
                 sizes[0],
@@ -134,11 +134,35 @@ impl Check<'_> {
             self.refuse(sizes[1], "is for clusters with IPv4, but --cluster-cidr is IPv6");
         } else if !is_dual && v6 && !is_v6 {
             self.refuse(sizes[2], "is for clusters with IPv6, but --cluster-cidr is IPv4");
+        } else {
+            for pods in pods {
+                let of_family = if pods.address.is_ipv6() { sizes[2] } else { sizes[1] };
+                let size = self.get(if any { sizes[0] } else { of_family }).unwrap_or(0);
+                self.blocks(pods, size);
+            }
         }
     }
 
-    /// Returns the addresses of the ranges of pods, or `None` if they are wrong.
-    fn pod_ranges(&mut self) -> Option<Vec<IpAddr>> {
+    /// Checks that a CIDR of the cluster can be cut into CIDRs of nodes.
+    fn blocks(&mut self, pods: Range, size: i32) {
+        const MOST_BITS_OF_IPV6: i32 = 16;
+        let (default, width) = if pods.address.is_ipv6() { (64, 128) } else { (24, 32) };
+        let size = if size == 0 { default } else { size };
+        let Range { address, length } = pods;
+        let reason = if size > width {
+            format!("has {address}/{length}, whose addresses are shorter than /{size}, the CIDR of a node")
+        } else if size < i32::from(length) {
+            format!("has {address}/{length}, which is smaller than /{size}, the CIDR of a node")
+        } else if address.is_ipv6() && size - i32::from(length) > MOST_BITS_OF_IPV6 {
+            format!("has {address}/{length}, which has more than 65536 CIDRs of nodes by /{size}")
+        } else {
+            return;
+        };
+        self.refuse("cluster-cidr", &reason);
+    }
+
+    /// Returns the ranges of pods, or `None` if they are wrong.
+    fn pod_ranges(&mut self) -> Option<Vec<Range>> {
         let ranges = read_ranges(&self.text("cluster-cidr"));
         match &ranges {
             None => self.refuse("cluster-cidr", "must be ranges of addresses, such as 10.244.0.0/16"),
@@ -196,26 +220,33 @@ impl Check<'_> {
     }
 }
 
-/// The addresses of ranges in CIDR notation, separated by commas.
-fn read_ranges(text: &str) -> Option<Vec<IpAddr>> {
+/// A range of addresses: its first address, and the number of bits that all addresses share.
+#[derive(Debug, Clone, Copy)]
+struct Range {
+    address: IpAddr,
+    length: u8,
+}
+
+/// The ranges in CIDR notation, separated by commas.
+fn read_ranges(text: &str) -> Option<Vec<Range>> {
     text.trim().split(',').map(range).collect()
 }
 
-/// Returns `true` if these are the addresses of one IP family, or one of each.
-fn is_stack(ranges: &[IpAddr]) -> bool {
+/// Returns `true` if these are one range, or one of each IP family.
+fn is_stack(ranges: &[Range]) -> bool {
     match ranges {
-        [one, other] => one.is_ipv4() != other.is_ipv4(),
+        [one, other] => one.address.is_ipv4() != other.address.is_ipv4(),
         _ => ranges.len() == 1,
     }
 }
 
-/// The address of a range in CIDR notation.
-fn range(text: &str) -> Option<IpAddr> {
+/// A range in CIDR notation. Octets may have leading zeros, as upstream.
+fn range(text: &str) -> Option<Range> {
     let (address, length) = text.split_once('/')?;
-    let address: IpAddr = address.parse().ok()?;
+    let address = kcm_framework::api::parse_ip(address)?;
     let most = if address.is_ipv4() { 32 } else { 128 };
     let length: u8 = length.parse().ok().filter(|_| length.bytes().all(|byte| byte.is_ascii_digit()))?;
-    (length <= most).then_some(address)
+    (length <= most).then_some(Range { address, length })
 }
 
 #[cfg(test)]
@@ -224,7 +255,7 @@ mod tests {
 
     #[test]
     fn ranges_are_addresses_with_a_length_that_fits() {
-        for text in ["10.244.0.0/16", "0.0.0.0/0", "fd00::/64", "::1/128"] {
+        for text in ["10.244.0.0/16", "010.244.0.0/16", "0.0.0.0/0", "fd00::/64", "::1/128"] {
             assert!(range(text).is_some(), "{text}");
         }
         for text in ["10.244.0.0", "10.244.0.0/33", "10.244.0/16", "fd00::/129", "10.0.0.0/+8", "10.0.0.0/", "/8", ""] {

@@ -22,18 +22,16 @@ const ABSENT: &[(&str, &[&str])] = &[
             "device_taint_eviction_controller_",
             "dynamic_resource_allocation_",
             "ephemeral_volume_controller_",
-            "node_collector_",
-            "node_ipam_controller_",
             "pv_collector_",
             "resourcepoolstatusrequest_controller_",
             "retroactive_storageclass_",
             "selinux_warning_controller_",
             "storage_count_attachable_volumes_in_use",
             "storage_operation_",
-            "taint_eviction_controller_",
             "volume_operation_",
         ],
     ),
+    ("nodes get no pod CIDRs in this test: see the tests of the controller", &["node_ipam_controller_"]),
     (
         "libraries of the API server, which upstream links and never uses",
         &[
@@ -57,6 +55,10 @@ const ABSENT: &[(&str, &[&str])] = &[
     ),
     ("there is no stateful set in this test: see workload_metrics.rs", &["statefulset_controller_statefulset_"]),
     ("informers handle events as they read them, and have no queue", &["informer_processing_", "informer_queued_"]),
+    (
+        "there is no node in this test: see the tests of the controller",
+        &["node_collector_evictions_", "node_collector_unhealthy_", "node_collector_zone_"],
+    ),
     ("there is no lease in this test", &["leader_election_"]),
     ("they are in /metrics/slis", &["kubernetes_healthcheck"]),
     (

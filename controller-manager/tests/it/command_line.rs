@@ -191,12 +191,12 @@ fn what_a_star_leaves_out_is_warned_of() {
     };
     for arguments in [&[][..], &["--controllers=*"]] {
         let [warning] = &warnings(arguments)[..] else { panic!("one warning") };
-        assert!(warning.contains(" node-lifecycle-controller, "), "{warning}");
-        for absent in [" deployment-controller", " token-cleaner-controller"] {
+        assert!(warning.contains(" device-taint-eviction-controller, "), "{warning}");
+        for absent in [" deployment-controller", " node-lifecycle-controller", " token-cleaner-controller"] {
             assert!(!warning.contains(absent), "{absent} in {warning}");
         }
     }
-    assert!(!warnings(&["--controllers=*,-nodelifecycle"])[0].contains(" node-lifecycle-controller"));
+    assert!(!warnings(&["--controllers=*,-device-taint-eviction-controller"])[0].contains(" device-taint"));
     assert_eq!(warnings(&["--controllers=replicaset"]), [""; 0]);
 }
 

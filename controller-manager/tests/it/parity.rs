@@ -68,6 +68,7 @@ fn the_controllers_of_every_area_are_linked() {
         ("network", "endpointslice-controller"),
         ("network", "endpointslice-mirroring-controller"),
         ("network", "service-cidr-controller"),
+        ("node", "ttl-controller"),
         ("security", "serviceaccount-token-controller"),
         ("workloads", "deployment-controller"),
         ("workloads", "disruption-controller"),

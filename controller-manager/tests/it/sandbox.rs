@@ -70,11 +70,12 @@ async fn it_tells_what_runs_serves_an_ordinary_client_and_leaves_nothing() {
                        endpointslice-controller, endpointslice-mirroring-controller, garbage-collector-controller, \
                        horizontal-pod-autoscaler-controller, job-controller, \
                        legacy-serviceaccount-token-cleaner-controller, \
-                       namespace-controller, pod-garbage-collector-controller, replicaset-controller, \
+                       namespace-controller, node-ipam-controller, node-lifecycle-controller, \
+                       pod-garbage-collector-controller, replicaset-controller, \
                        replicationcontroller-controller, resourcequota-controller, \
                        root-ca-certificate-publisher-controller, service-cidr-controller, \
                        serviceaccount-controller, serviceaccount-token-controller, statefulset-controller, \
-                       ttl-after-finished-controller kubeconfig";
+                       taint-eviction-controller, ttl-after-finished-controller, ttl-controller kubeconfig";
     assert!(words.join(" ").contains(controllers), "{tour}");
     assert!(tour.contains("\n`sandbox tell help` lists what nodes can do.\n"), "{tour}");
     assert_eq!(tour.matches("\n  kubectl ").count(), 3, "{tour}");

@@ -165,6 +165,20 @@ const CASES: &[Case] = &[
         &["--node-cidr-mask-size-ipv4: \"24\" is for clusters with IPv4, but --cluster-cidr is IPv6"],
     ),
     (
+        &["--allocate-node-cidrs", "--cluster-cidr=10.244.0.0/26"],
+        &["--cluster-cidr: \"10.244.0.0/26\" has 10.244.0.0/26, which is smaller than /24, the CIDR of a node"],
+    ),
+    (
+        &["--allocate-node-cidrs", "--cluster-cidr=10.244.0.0/16", "--node-cidr-mask-size=33"],
+        &[
+            "--cluster-cidr: \"10.244.0.0/16\" has 10.244.0.0/16, whose addresses are shorter than /33, the CIDR of a node",
+        ],
+    ),
+    (
+        &["--allocate-node-cidrs", "--cluster-cidr=fd00::/40"],
+        &["--cluster-cidr: \"fd00::/40\" has fd00::/40, which has more than 65536 CIDRs of nodes by /64"],
+    ),
+    (
         &["--service-cluster-ip-range=10.0.0.0/16,fd00::/108,10.1.0.0/16"],
         &["--service-cluster-ip-range is \"10.0.0.0/16,fd00::/108,10.1.0.0/16\": the value must be at most two ranges"],
     ),

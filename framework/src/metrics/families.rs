@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::{Family, MetricConstructor};
@@ -71,6 +72,8 @@ pub struct Labeled<M, const N: usize, C = fn() -> M> {
 pub type Counters<const N: usize> = Labeled<Counter, N>;
 /// Gauges of whole numbers for each combination of label values.
 pub type Gauges<const N: usize> = Labeled<Gauge, N>;
+/// Gauges of numbers with a fraction for each combination of label values.
+pub type FloatGauges<const N: usize> = Labeled<Gauge<f64, AtomicU64>, N>;
 /// Histograms for each combination of label values.
 pub type Histograms<const N: usize> = Labeled<Histogram, N, OfBuckets>;
 
@@ -216,6 +219,17 @@ impl Metrics {
         self.family(stability, name, name, labels, help, || Family::new_with_constructor(Gauge::default as fn() -> _))
     }
 
+    /// Gauges of numbers with a fraction by the values of these labels.
+    pub fn float_gauges<const N: usize>(
+        &self,
+        stability: Stability,
+        name: &'static str,
+        labels: [&'static str; N],
+        help: &'static str,
+    ) -> Result<FloatGauges<N>, MetricError> {
+        self.family(stability, name, name, labels, help, || Family::new_with_constructor(Gauge::default as fn() -> _))
+    }
+
     /// Histograms by the values of these labels; `buckets` are their upper bounds.
     pub fn histograms<const N: usize>(
         &self,
@@ -295,6 +309,8 @@ mod tests {
             greetings.of(["a", "b"]).inc_by(count);
             let latest = metrics.gauges(Stability::Beta, "latest", [], "Latest").unwrap();
             latest.get().set(count.try_into().unwrap());
+            let shares = metrics.float_gauges(Stability::Alpha, "shares", ["of"], "Shares").unwrap();
+            shares.of(["a"]).set(0.5);
             let sizes = metrics.histogram(Stability::Stable, "sizes", exponential_buckets(1.0, 2.0, 2), "Sizes");
             sizes.unwrap().observe(1.5);
         }
@@ -305,6 +321,7 @@ mod tests {
             "latest{} 2",
             "sizes_count 2",
             r#"sizes_bucket{le="1.0"} 0"#,
+            r#"shares{of="a"} 0.5"#,
             r#"sizes_bucket{le="2.0"} 2"#,
         ] {
             assert_eq!(text.lines().filter(|it| *it == line).count(), 1, "{line} in {text}");

@@ -33,7 +33,8 @@ use exposition::Family;
 pub use exposition::{ExpositionOptions, Format, NotAMetricLabel};
 use families::ByName;
 pub use families::{
-    Counters, DEFAULT_BUCKETS, Gauges, Histograms, Labeled, MetricError, OfBuckets, Stability, exponential_buckets,
+    Counters, DEFAULT_BUCKETS, FloatGauges, Gauges, Histograms, Labeled, MetricError, OfBuckets, Stability,
+    exponential_buckets,
 };
 use health::HealthMetrics;
 use informers::InformerMetrics;

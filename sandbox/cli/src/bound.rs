@@ -77,9 +77,10 @@ impl Bound {
     /// The messages of the failed tasks.
     pub(super) async fn run(self, stop: &Stop) -> Result<(), Vec<String>> {
         let banner = self.banner();
+        let node_lifecycle = !self.plan.runs_node_lifecycle();
         let Self { plan: Plan { options, rules, manager, port, .. }, sandbox, seed, listener, socket, files, .. } =
             self;
-        let cluster = ClusterOptions { nodes: options.nodes, seed, rules, ..ClusterOptions::default() };
+        let cluster = ClusterOptions { nodes: options.nodes, seed, rules, node_lifecycle, ..ClusterOptions::default() };
         let cluster = Arc::new(Cluster::start(&sandbox, cluster));
         let metrics = Metrics::new();
         // What the kubeconfig of a manager in another process would hold.

@@ -56,6 +56,17 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// Returns `true` if the controllers run that notice nodes that fail, so that nothing stands in for them.
+    pub(super) fn runs_node_lifecycle(&self) -> bool {
+        NODE_LIFECYCLE.iter().all(|needed| self.controllers.iter().any(|controller| controller == needed))
+    }
+}
+
+/// The controllers that notice nodes that fail, and delete their pods.
+const NODE_LIFECYCLE: [&str; 3] =
+    ["node-lifecycle-controller", "taint-eviction-controller", "pod-garbage-collector-controller"];
+
 /// Names of the controllers that the manager enables.
 fn controllers(manager: &ManagerBuilder) -> Vec<String> {
     manager.enabled().map(|controller| controller.name.to_owned()).collect()

@@ -13,7 +13,8 @@ pub struct ClusterOptions {
     pub rules: PodRules,
     /// Whether the cluster runs the scheduler.
     pub scheduler: bool,
-    /// Taints nodes whose lease is not renewed, evicts their pods, and deletes pods of deleted nodes.
+    /// Taints nodes whose lease is not renewed, evicts their pods, and deletes pods of deleted nodes. Off, if controllers
+    /// do so.
     pub node_lifecycle: bool,
     /// Creates the objects that an API server keeps for itself: the service `kubernetes` and the day since which the use of
     /// legacy tokens is tracked.

@@ -1,0 +1,3 @@
+mod apply;
+mod event_mapping;
+mod step;
