@@ -23,3 +23,5 @@ pub use kcm_controllers_auth as auth;
 pub use kcm_controllers_autoscaling as autoscaling;
 #[cfg(feature = "network")]
 pub use kcm_controllers_network as network;
+#[cfg(feature = "storage")]
+pub use kcm_controllers_storage as storage;

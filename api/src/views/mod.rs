@@ -14,8 +14,10 @@ mod horizontal_pod_autoscaler;
 mod job;
 mod namespace;
 mod node;
+mod persistent_volume;
 mod persistent_volume_claim;
 mod pod;
+mod pod_deletion;
 mod pod_disruption_budget;
 mod pod_failure_policy;
 mod pod_parts;
@@ -47,8 +49,10 @@ pub use job::{
 };
 pub use namespace::{Namespace, NamespacePhase};
 pub use node::Node;
-pub use persistent_volume_claim::PersistentVolumeClaim;
+pub use persistent_volume::{ClaimReference, PersistentVolume, PersistentVolumeView, VolumePhase};
+pub use persistent_volume_claim::{ClaimPhase, PersistentVolumeClaim, PersistentVolumeClaimView};
 pub use pod::{Pod, Readiness};
+pub use pod_deletion::PodDeletion;
 pub use pod_disruption_budget::{PodDisruptionBudget, PodDisruptionBudgetStatus, PodDisruptionBudgetView};
 pub use pod_failure_policy::{
     ExitCodesOperator, OnExitCodes, PodConditionPattern, PodFailurePolicy, PodFailurePolicyAction, PodFailurePolicyRule,

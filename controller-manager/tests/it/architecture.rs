@@ -21,6 +21,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "kcm-controllers-network",
             "kcm-controllers-auth",
             "kcm-controllers-apps",
+            "kcm-controllers-storage",
         ],
     ),
     ("kcm-controllers-autoscaling", &["kcm-framework"]),
@@ -28,6 +29,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("kcm-controllers-network", &["kcm-framework"]),
     ("kcm-controllers-auth", &["kcm-framework"]),
     ("kcm-controllers-apps", &["kcm-framework"]),
+    ("kcm-controllers-storage", &["kcm-framework"]),
     (
         "kcm-controller-manager",
         &[
@@ -76,6 +78,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("kcm-controllers-network", &["kcm-api", "kcm-informers", "kcm-config", "kcm-client", "kube", "hyper"]),
     ("kcm-controllers-auth", &["kcm-api", "kcm-informers", "kcm-config", "kcm-client", "kube", "hyper"]),
     ("kcm-controllers-apps", &["kcm-api", "kcm-informers", "kcm-config", "kcm-client", "kube", "hyper"]),
+    ("kcm-controllers-storage", &["kcm-api", "kcm-informers", "kcm-config", "kcm-client", "kube", "hyper"]),
     ("kcm-serving", &["kube", "k8s-openapi"]),
     ("kcm-sandbox-apiserver", &["hyper", "hyper-util", "rcgen", "rustls", "tokio-rustls"]),
 ];

@@ -69,6 +69,7 @@ fn the_controllers_of_every_area_are_linked() {
         ("network", "endpointslice-mirroring-controller"),
         ("network", "service-cidr-controller"),
         ("security", "serviceaccount-token-controller"),
+        ("storage", "persistentvolume-protection-controller"),
         ("workloads", "deployment-controller"),
         ("workloads", "disruption-controller"),
         ("workloads", "replicaset-controller"),

@@ -14,8 +14,8 @@ use super::Declared;
 use crate::protobuf::Message;
 use crate::views::{
     AutoscaledPod, ChargedPod, ControllerRevisionView, CronJobView, DaemonSetView, DeploymentView, DeviceClass,
-    EndpointSliceView, EndpointsView, HorizontalPodAutoscalerView, JobView, Namespace, Node, PersistentVolumeClaim,
-    Pod, PodAddresses, PodDisruption, PodDisruptionBudgetView, PodTargetNode, PodTermination, PodVolumes,
+    EndpointSliceView, EndpointsView, HorizontalPodAutoscalerView, JobView, Namespace, Node, PersistentVolumeClaimView,
+    PersistentVolumeView, Pod, PodAddresses, PodDeletion, PodDisruption, PodDisruptionBudgetView, PodTargetNode, PodTermination, PodVolumes,
     ReplicaSetView, ReplicationControllerView, ResourceClaim, ResourceQuotaView, Service, ServiceCidr, StatefulSetView,
 };
 use crate::{KnownView, Meta, Part, Resource};
@@ -110,13 +110,15 @@ fn every_view_reads_the_same_from_json_and_protobuf_with_upstreams_names_and_num
         check::<Service>(schema),
         check::<EndpointSliceView>(schema),
         check::<EndpointsView>(schema),
-        check::<PersistentVolumeClaim>(schema),
+        check::<PersistentVolumeClaimView>(schema),
+        check::<PersistentVolumeView>(schema),
         check::<ResourceClaim>(schema),
         check::<DeviceClass>(schema),
         check_part::<ChargedPod>(schema),
         check::<PodDisruptionBudgetView>(schema),
         check::<ServiceCidr>(schema),
         check_part::<PodTermination>(schema),
+        check_part::<PodDeletion>(schema),
         check_part::<AutoscaledPod>(schema),
         check::<HorizontalPodAutoscalerView>(schema),
     ];
