@@ -25,3 +25,5 @@ pub use kcm_controllers_autoscaling as autoscaling;
 pub use kcm_controllers_network as network;
 #[cfg(feature = "node")]
 pub use kcm_controllers_node as node;
+#[cfg(feature = "storage")]
+pub use kcm_controllers_storage as storage;

@@ -16,8 +16,10 @@ mod lease;
 mod namespace;
 mod node;
 mod node_parts;
+mod persistent_volume;
 mod persistent_volume_claim;
 mod pod;
+mod pod_deletion;
 mod pod_disruption_budget;
 mod pod_failure_policy;
 mod pod_parts;
@@ -51,8 +53,10 @@ pub use lease::Lease;
 pub use namespace::{Namespace, NamespacePhase};
 pub use node::Node;
 pub use node_parts::{NodeConditionStatus, NodeHealth, NodePodCidrs, NodeReady};
-pub use persistent_volume_claim::PersistentVolumeClaim;
+pub use persistent_volume::{ClaimReference, PersistentVolume, PersistentVolumeView, VolumePhase};
+pub use persistent_volume_claim::{ClaimPhase, PersistentVolumeClaim, PersistentVolumeClaimView};
 pub use pod::{Pod, Readiness};
+pub use pod_deletion::PodDeletion;
 pub use pod_disruption_budget::{PodDisruptionBudget, PodDisruptionBudgetStatus, PodDisruptionBudgetView};
 pub use pod_failure_policy::{
     ExitCodesOperator, OnExitCodes, PodConditionPattern, PodFailurePolicy, PodFailurePolicyAction, PodFailurePolicyRule,

@@ -1,7 +1,6 @@
 //! Settings of the controllers of volumes.
 
 use super::AbsentSettings;
-use crate::checks;
 use crate::duration::GoDuration;
 use crate::row::{Initial, Row};
 use crate::value::Value;
@@ -14,12 +13,6 @@ pub(super) const CONTROLLERS: &[AbsentSettings] = &[
             Row::new("attach-detach-reconcile-sync-period", "Persistentvolume-attach-detach-controller", Initial::Duration(GoDuration::from_secs(60))).path("AttachDetachController.ReconcilerSyncLoopPeriod").help("Interval at which volume attachments are verified, at least 1s.").without_effect().check(a_second),
             Row::new("disable-attach-detach-reconcile-sync", "Persistentvolume-attach-detach-controller", Initial::Bool(false)).path("AttachDetachController.DisableAttachDetachReconcilerSync").help("Do not verify volume attachments. Wrong attachments then stay.").without_effect(),
             Row::new("disable-force-detach-on-timeout", "Persistentvolume-attach-detach-controller", Initial::Bool(false)).path("AttachDetachController.disableForceDetachOnTimeout").help("Never force-detach volumes from a node that does not unmount them. Recover such a node with the out-of-service taint.").without_effect(),
-        ],
-    },
-    AbsentSettings {
-        controller: "ephemeral-volume-controller",
-        rows: &[
-            Row::new("concurrent-ephemeralvolume-syncs", "Ephemeral-volume-controller", Initial::Int32(5)).path("EphemeralVolumeController.ConcurrentEphemeralVolumeSyncs").help(workers!("Pods with ephemeral volumes")).without_effect().check(checks::positive),
         ],
     },
     AbsentSettings {

@@ -103,6 +103,10 @@ pub const POD_LEVEL_RESOURCES: Gate =
 pub const POD_LEVEL_RESOURCES_FIX_KUBELET_QOS_CLASS: Gate =
     Gate { name: "PodLevelResourcesFixKubeletQOSClass", default: true, stage: GateStage::Beta, locked: false };
 
+/// Records in the condition `Unused` of a bound claim whether a pod uses it.
+pub const PERSISTENT_VOLUME_CLAIM_UNUSED_SINCE_TIME: Gate =
+    Gate { name: "PersistentVolumeClaimUnusedSinceTime", default: true, stage: GateStage::Beta, locked: false };
+
 /// Lets the storage that was allocated to a claim for its expansion count.
 pub const RECOVER_VOLUME_EXPANSION_FAILURE: Gate =
     Gate { name: "RecoverVolumeExpansionFailure", default: true, stage: GateStage::Ga, locked: true };
@@ -143,6 +147,7 @@ pub const KNOWN: &[Gate] = &[
     LOGGING_BETA_OPTIONS,
     MAX_UNAVAILABLE_STATEFUL_SET,
     MUTABLE_SCHEDULING_DIRECTIVES_FOR_SUSPENDED_JOBS,
+    PERSISTENT_VOLUME_CLAIM_UNUSED_SINCE_TIME,
     POD_DELETION_COST,
     POD_LEVEL_RESOURCES,
     POD_LEVEL_RESOURCES_FIX_KUBELET_QOS_CLASS,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use kcm_framework::api::views::{ControllerRevision, PersistentVolumeClaim, Pod, StatefulSet, StatefulSetStatus};
-use kcm_framework::api::{Documented, ObjectKey};
+use kcm_framework::api::ObjectKey;
 use kcm_framework::client::{ApiError, Patch, Payload};
 use kcm_framework::{Delete, ReconcileError, Session};
 use serde_json::{Value, json};
@@ -249,7 +249,7 @@ impl Writer<'_> {
     }
 
     async fn update_claim(&self, owners: ClaimOwners<'_>, key: &ObjectKey) -> Result<(), ApiError> {
-        let Some(live) = self.session.live::<Documented<PersistentVolumeClaim>>(key).await? else { return Ok(()) };
+        let Some(live) = self.session.live::<PersistentVolumeClaim>(key).await? else { return Ok(()) };
         if owners.are_up_to_date(&live.metadata) {
             return Ok(());
         }

@@ -74,12 +74,15 @@ pub(in crate::resourcequota) fn is_in(claim: &PersistentVolumeClaim, scope: &Req
     classes.any(|class| scope.matches(Some(class)))
 }
 
+fn classes(claim: &PersistentVolumeClaim) -> BTreeSet<&str> {
+    claim.volume_attributes_classes().collect()
+}
+
 /// Whether an update may free what a quota counts: the size of the claim or its volume attributes classes have changed.
 pub(in crate::resourcequota) fn replenishes(
     old: &PersistentVolumeClaim,
     new: &PersistentVolumeClaim,
     gates: Gates,
 ) -> bool {
-    let classes = |claim| PersistentVolumeClaim::volume_attributes_classes(claim).collect::<BTreeSet<_>>();
     storage(old, gates) != storage(new, gates) || (gates.volume_attributes_class && classes(old) != classes(new))
 }

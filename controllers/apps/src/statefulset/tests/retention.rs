@@ -1,7 +1,7 @@
 //! The owner references of claims.
 
 use kcm_framework::api::views::PersistentVolumeClaim;
-use kcm_framework::api::{Document, Documented, View as _};
+use kcm_framework::api::{Document, View as _};
 use serde_json::{Value, json};
 
 use super::fixtures::{Claims, claim, merge, set, with_claims};
@@ -42,7 +42,7 @@ fn judge((when_deleted, when_scaled, in_range): Policy, owners: &Value) -> Judge
     let (set, uid) = (set(changes), kcm_framework::api::Uid::from("uid-of-web-1"));
     let of_pod = ClaimOwners::of(&set, "web-1", 1, Some(&uid));
     let json = json!({ "metadata": { "name": "data-web-1", "ownerReferences": owners }, "spec": { "unknown": 1 } });
-    let claim: Documented<PersistentVolumeClaim> = Documented::decode(&json.to_string()).unwrap();
+    let claim = PersistentVolumeClaim::decode(&json.to_string()).unwrap();
     let updated: Document = of_pod.update(&claim.metadata, &claim.document).unwrap();
     let updated: Value = serde_json::from_str(updated.as_str()).unwrap();
     assert_eq!(updated["spec"], json["spec"], "other fields stay");

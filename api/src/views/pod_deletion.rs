@@ -1,0 +1,53 @@
+//! The part of pods that controllers of volumes read.
+
+use jiff::Timestamp;
+
+use super::pod::Pod;
+
+crate::message! {
+    /// Progress of the deletion of a pod. Empty for pods that are not terminating.
+    pub struct PodDeletion {
+        "metadata" @ 1 {
+            let deletion_timestamp: Option<Timestamp> = "deletionTimestamp" @ 9;
+            let grace_period_seconds: Option<i64> = "deletionGracePeriodSeconds" @ 10;
+        }
+        "status" @ 3 {
+            let statuses: Vec<ContainerState> = "containerStatuses" @ 8;
+            let init_statuses: Vec<ContainerState> = "initContainerStatuses" @ 10;
+            let ephemeral_statuses: Vec<ContainerState> = "ephemeralContainerStatuses" @ 13;
+        }
+        /// Whether the pod is terminating and a container of any kind runs.
+        pub has_running_containers: bool = {
+            let mut all = statuses.iter().chain(&init_statuses).chain(&ephemeral_statuses);
+            deletion_timestamp.is_some() && all.any(|state| state.is_running)
+        };
+        /// Whether the pod is terminating without a grace period: the kubelet has finished with it, or it was deleted
+        /// by force.
+        pub is_shut_down: bool = deletion_timestamp.is_some() && grace_period_seconds == Some(0);
+    }
+}
+
+crate::message! {
+    struct ContainerState {
+        "state" @ 2 {
+            let waiting: Option<State> = "waiting" @ 1;
+            let terminated: Option<State> = "terminated" @ 3;
+        }
+        is_running: bool = waiting.is_none() && terminated.is_none();
+    }
+}
+
+crate::message! {
+    struct State {}
+}
+
+impl Pod {
+    /// Returns `true` if the pod has finished, or is terminating and none of its containers runs.
+    ///
+    /// # Upstream
+    /// `IsPodTerminated` of `pkg/volume/util`: a terminating pod that never started a container is terminated.
+    #[must_use]
+    pub const fn is_terminated(&self, deletion: &PodDeletion) -> bool {
+        self.is_finished() || self.metadata.is_terminating() && !deletion.has_running_containers
+    }
+}

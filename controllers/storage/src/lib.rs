@@ -1,0 +1,11 @@
+//! The controllers of volumes, their claims and their classes, a folder for each.
+//!
+//! A controller registers itself by being linked. Removing one is deleting its folder and its line here.
+
+pub mod ephemeral_volume;
+pub mod persistentvolume_protection;
+pub mod persistentvolumeclaim_protection;
+mod shared;
+#[cfg(test)]
+mod tests;
+pub mod volumeattributesclass_protection;

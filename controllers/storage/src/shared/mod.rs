@@ -1,0 +1,3 @@
+//! Decisions that several controllers of volumes share.
+
+pub(crate) mod protection;

@@ -1,0 +1,3 @@
+//! What the tests of several controllers share.
+
+pub(crate) mod faults;
