@@ -21,8 +21,13 @@ fn environment() -> TestEnvironment {
 }
 
 fn break_pod(sandbox: &Sandbox, name: &str) {
-    let broken = json!({ "spec": { "nodeName": 5 } });
-    DirectClient::new(sandbox).merge(&PODS, &key(name), None, &broken).expect("it is there");
+    let broken = json!({ "status": { "conditions": [{ "type": 5 }] } });
+    DirectClient::new(sandbox).merge(&PODS, &key(name), Some("status"), &broken).expect("it is there");
+}
+
+/// Makes a pod decodable again. The API server refuses to write it otherwise.
+fn repair_pod(sandbox: &Sandbox, name: &str) {
+    sandbox.patch_status(&PODS, &key(name), &json!({ "status": { "containerStatuses": null } })).expect("it is there");
 }
 
 fn break_metadata(sandbox: &Sandbox, name: &str) {
@@ -70,6 +75,14 @@ async fn dependents_that_cannot_be_decoded_are_orphaned() {
     undecodable_pod(&cluster, "child", &owner, true);
     cluster.settle().await;
     delete(&cluster, "owner", "Orphan").await;
+    let is_orphaning = |path: &str, method: &str| method == "PATCH" && path.ends_with("/pods/child");
+    cluster
+        .eventually("the child is orphaned", |_| {
+            let requests = cluster.requests_of("generic-garbage-collector");
+            requests.iter().any(|request| is_orphaning(&request.path, &request.method))
+        })
+        .await;
+    repair_pod(cluster.sandbox(), "child");
     left(&cluster, &["child"]).await;
     assert_eq!(owners(cluster.sandbox(), &PODS, "child"), [""; 0]);
 }
@@ -84,14 +97,17 @@ async fn an_owner_that_cannot_be_decoded_keeps_its_dependents_and_waits_for_them
     let both = |sandbox: &_| names(sandbox) == ["child", "owner"];
     cluster.consistently("both stay", 5 * MINUTE, both).await;
 
-    let deleted = json!({ "metadata": {
-        "deletionTimestamp": "2026-01-02T12:10:00Z", "deletionGracePeriodSeconds": 0, "finalizers": ["foregroundDeletion"],
-    } });
-    DirectClient::new(cluster.sandbox()).merge(&PODS, &key("owner"), None, &deleted).expect("it is there");
+    let body = json!({ "propagationPolicy": "Foreground", "gracePeriodSeconds": 0 }).to_string().into_bytes();
+    let request = kcm_framework::http::Request::delete("/api/v1/namespaces/shop/pods/owner")
+        .header("content-type", "application/json")
+        .body(body)
+        .expect("the request is valid");
+    cluster.sandbox().client().request_text(request).await.expect("the object is there");
     let child = || cluster.sandbox().get(&CONFIG_MAPS, &key("child")).expect("its finalizer holds it");
     cluster.eventually("the child is deleted", |_| child()["metadata"].get("deletionTimestamp").is_some()).await;
     cluster.consistently("the owner waits", 5 * MINUTE, both).await;
     release(cluster.sandbox(), &CONFIG_MAPS, "child");
+    repair_pod(cluster.sandbox(), "owner");
     left(&cluster, &[]).await;
 }
 
