@@ -27,7 +27,7 @@ fn break_pod(sandbox: &Sandbox, name: &str) {
 
 /// Makes a pod decodable again. The API server refuses to write it otherwise.
 fn repair_pod(sandbox: &Sandbox, name: &str) {
-    sandbox.patch_status(&PODS, &key(name), &json!({ "status": { "containerStatuses": null } })).expect("it is there");
+    sandbox.patch_status(&PODS, &key(name), &json!({ "status": { "conditions": null } })).expect("it is there");
 }
 
 fn break_metadata(sandbox: &Sandbox, name: &str) {
