@@ -97,6 +97,53 @@ fn every_linked_controller_is_upstreams_in_all_that_operators_see() {
     }
 }
 
+/// The roles of a table by name, each as groups, resources and verbs. A role of a namespace counts as a cluster role.
+fn roles(table: &str) -> BTreeMap<String, BTreeSet<[String; 3]>> {
+    let table: serde_json::Value = serde_json::from_str(table).expect("the table is JSON");
+    let words = |rule: &serde_json::Value, field: &str| -> Vec<String> {
+        let words = rule[field].as_array().into_iter().flatten();
+        words.map(|word| word.as_str().expect("rules have words").to_owned()).collect()
+    };
+    let granted = |rule: &serde_json::Value| {
+        let [groups, resources, verbs] = ["apiGroups", "resources", "verbs"].map(|field| words(rule, field));
+        let pairs = groups
+            .into_iter()
+            .flat_map(move |group| resources.clone().into_iter().map(move |resource| (group.clone(), resource)));
+        pairs.flat_map(move |(group, resource)| {
+            verbs.clone().into_iter().map(move |verb| [group.clone(), resource.clone(), verb])
+        })
+    };
+    let mut roles = BTreeMap::<_, BTreeSet<_>>::new();
+    let all = ["clusterRoles", "roles"].into_iter().flat_map(|scope| table[scope].as_object().into_iter().flatten());
+    for (name, rules) in all {
+        let name = name.rsplit('/').next().unwrap_or(name);
+        roles.entry(name.to_owned()).or_default().extend(rules.as_array().into_iter().flatten().flat_map(granted));
+    }
+    roles
+}
+
+/// `rbac.json` has the roles of an API server with default feature gates, `rbac-gated.json` those that gates add or extend.
+#[test]
+fn every_linked_controller_has_a_role_of_upstream_with_its_gates() {
+    let by_default = roles(include_str!("../data/rbac.json"));
+    let gated = roles(include_str!("../data/rbac-gated.json"));
+    for (name, rights) in &gated {
+        let before = by_default.get(name).cloned().unwrap_or_default();
+        assert!(rights.is_superset(&before), "a gate takes rights of {name}");
+        let account = name.trim_start_matches("system:controller:");
+        let row = table().into_iter().find(|row| row.service_account == account);
+        let row = row.unwrap_or_else(|| panic!("{name} is the role of no controller"));
+        assert!(!row.gates.is_empty(), "{} needs no gate", row.name);
+    }
+    let linked = Registry::linked().expect("the built-in controllers are linked");
+    for controller in linked.iter() {
+        let Some(account) = controller.account() else { continue };
+        let name = format!("system:controller:{account}");
+        let is_of_gate = !controller.required_gates.is_empty() && gated.contains_key(&name);
+        assert!(by_default.contains_key(&name) || is_of_gate, "{} has no role", controller.name);
+    }
+}
+
 #[test]
 fn every_controller_has_a_folder_of_its_own_name_and_writes_in_one_file_of_it() {
     let areas = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../controllers"));

@@ -15,7 +15,7 @@
 //! - A deletion carries uid and resource version. An object that was changed or recreated meanwhile is read again.
 //! - An owner whose uid differs from the uid in the reference does not exist. If the kind of an owner is not served, its
 //!   dependents are kept. An owner does not wait for dependents whose kind is not served.
-//! - `orphan` is removed only while all resources that may have dependents are listed, and no dependent is undecodable.
+//! - `orphan` is removed only while all resources that may have dependents are listed and their metadata can be decoded.
 //!   `foregroundDeletion` is removed if this holds, or 30 s after discovery has found the resource that cannot be listed.
 //!   A group that has not been discovered since the start counts for 30 s. Such a wait delays nothing else.
 //! - In a cycle of objects that are deleted in the foreground, one object stops blocking the others.
@@ -33,7 +33,7 @@
 //! | here | upstream | reason |
 //! | --- | --- | --- |
 //! | Objects are processed when each resource is listed or has failed. | They are processed when all resources are listed, or after 30 s. | A resource that cannot be listed delays nothing (kubernetes#101078). |
-//! | Orphaning waits for a resource that cannot be listed, and for an object that cannot be decoded. | It continues without them 30 s after the start. | Dependents that a user asked to keep would be deleted (kubernetes#110720). |
+//! | Orphaning waits for a resource that cannot be listed, and for an object whose metadata cannot be decoded. | It continues without them 30 s after the start. | Dependents that a user asked to keep would be deleted (kubernetes#110720). |
 //! | Foreground deletion waits 30 s for a resource that cannot be listed, also if it appears later. | It waits only at the start. | Dependents are deleted before their owner. |
 //! | Decisions wait 30 s for groups that cannot be discovered at the start. | They do not wait. | The dependents of such a group would be deleted, also those that a user asked to keep. |
 //! | The event `DependentsUnknown` says that a deletion waits, or that orphaning goes on without a group. | Nothing says so. | An administrator repairs the resource. |
@@ -41,7 +41,7 @@
 //! | Objects of a cycle that users delete in the foreground are all deleted. | They wait for each other without end. | No other client breaks the cycle. |
 //! | An object is not read if informers have all its owners. | It is always read. | It takes fewer requests. |
 //! | Informers change the graph directly. | They do through a queue of changes. | It takes less memory. The queue `garbage_collector_graph_changes` does not exist. |
-//! | An object that is missing in a list is looked up. | It counts as deleted. | An object that cannot be decoded any more, or whose resource is not served for a while, keeps its dependents. |
+//! | An object that is missing in a list is looked up. | It counts as deleted. | An object whose resource is not served for a while keeps its dependents. |
 //! | Objects whose kind is not served any more block no foreground deletion. | They block it until a restart. | They cannot be deleted. |
 //! | A 404 that names no object counts only if discovery still has the kind. | It always counts. | The API service of the owner may be unavailable for a while. |
 //! | An owner that no informer has is forgotten with its last dependent. | It is looked up until it is found. | It takes fewer requests. |
@@ -62,6 +62,7 @@ mod orphan;
 mod plan;
 mod settings;
 mod shared_graph;
+mod undecodable;
 mod unknown;
 
 #[cfg(test)]

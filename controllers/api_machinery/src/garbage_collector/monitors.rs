@@ -8,6 +8,7 @@ use kcm_framework::api::Resource;
 use kcm_framework::discovery::{Discovery, ServedResource};
 use kcm_framework::informers::{
     Cache, Factory, HandlerOptions, HandlerRegistration, ListOptions, MetadataInformer, Phase, Registrations,
+    UndecodableObject,
 };
 use kcm_framework::metrics::{Counter, Gauges};
 use kcm_framework::workqueue::Priority;
@@ -18,6 +19,7 @@ use super::NAME;
 use super::graph::Graph;
 use super::settings::GroupResource;
 use super::shared_graph::SharedGraph;
+use super::undecodable::{Followed, UndecodableObjects};
 use super::unknown::Gap;
 
 /// Time for which the first objects wait for the informers, and after which an informer that has not synced is an error.
@@ -57,6 +59,7 @@ struct Monitor {
     informer: MetadataInformer,
     /// The event handler that changes the graph.
     handler: HandlerRegistration,
+    undecodable: Followed,
     /// Ends the use of the informer when it is dropped.
     _registrations: Registrations,
 }
@@ -68,6 +71,8 @@ struct Watched {
     since: Duration,
     /// Whether the graph has all objects of the cache.
     has_synced: bool,
+    /// The undecodable objects that the graph does not have.
+    unknown: Vec<Arc<UndecodableObject>>,
 }
 
 impl Monitor {
@@ -161,10 +166,12 @@ impl Monitors {
         let informers = self.informers.with_registrations(&registrations);
         let informer = informers.metadata_informer(resource.clone(), ListOptions::default());
         let (graph, shared) = (self.graph.clone(), Arc::new(resource.clone()));
+        let (of_handler, shown) = (graph.clone(), Arc::clone(&shared));
         let handler = informer.add_event_handler(HandlerOptions::named(NAME), move |change, origin| {
-            graph.observe(&shared, change, origin);
+            of_handler.observe(&shown, change, origin);
         });
-        Monitor { found: Instant::now(), informer, handler, _registrations: registrations }
+        let undecodable = UndecodableObjects::follow(&shared, &informer, &graph);
+        Monitor { found: Instant::now(), informer, handler, undecodable, _registrations: registrations }
     }
 
     /// Shows the resources that cannot be listed; returns `true` if there are any. They are logged and counted once after
@@ -199,6 +206,7 @@ impl Monitors {
             cache: monitor.informer.cache(),
             since: monitor.found.elapsed(),
             has_synced: monitor.has_synced(),
+            unknown: monitor.undecodable.unknown(),
         };
         Some(running.monitors.as_ref()?.values().map(state).collect())
     }
@@ -242,12 +250,12 @@ impl Monitors {
         let resources = self.discovery.resources();
         let served = resources.iter().map(|served| &served.resource).collect::<Vec<_>>();
         let mut gaps: Vec<Gap> = never_discovered(served.iter().copied(), resources.broken()).map(group).collect();
-        for Watched { cache, since, has_synced } in watched {
+        for Watched { cache, since, has_synced, unknown } in watched {
             let resource = cache.resource();
             if !has_synced {
                 gaps.push(Gap::Resource { resource: resource.clone(), since });
             }
-            gaps.extend(cache.undecodable_objects().into_iter().map(|object| Gap::Object {
+            gaps.extend(unknown.into_iter().map(|object| Gap::Object {
                 resource: resource.clone(),
                 key: object.key.clone(),
                 owners: object.meta.as_ref().map(|meta| meta.owner_references.to_vec()),

@@ -80,10 +80,10 @@ impl SharedGraph {
         self.change(priority, |graph| match change {
             Change::Added(object) | Change::Updated { new: object, .. } => graph.observe(resource, object),
             Change::Deleted { last, final_state_known: true } => graph.remove(&last.metadata().uid),
-            // It cannot be decoded any more, is missing in a list, or its resource is not served any more.
-            Change::Undecodable { last } | Change::Deleted { last, final_state_known: false } => {
-                graph.lose(&last.metadata().uid)
-            }
+            // It is missing in a list, or its resource is not served any more.
+            Change::Deleted { last, final_state_known: false } => graph.lose(&last.metadata().uid),
+            // It exists, with its last metadata until `UndecodableObjects` replaces them.
+            Change::Undecodable { .. } => Vec::new(),
         });
     }
 }

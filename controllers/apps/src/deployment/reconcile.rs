@@ -32,6 +32,7 @@ impl ReconcileObject<Deployment> for Reconciler {
             plan_for_everything(deployment)
         } else {
             let (observed, owner) = (self.caches.observe(deployment), Owner::of(&**deployment));
+            self.caches.requeue_when_decodable(&observed, session);
             let claims = Claims::of(owner, selector, &observed.replica_sets);
             let claimed = adopt_and_release(session, owner, claims).await?;
             plan(&observed, claimed, self.gates, session.now()).map_err(ReconcileError::terminal)?

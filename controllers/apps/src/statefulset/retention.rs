@@ -95,11 +95,14 @@ impl<'a> ClaimOwners<'a> {
         if self.has_other_controller(claim) {
             return owned == Owned { by_set: false, by_pod: false };
         }
+        !self.own_without_control(claim) && owned == self.wanted()
+    }
+
+    /// Returns `true` if the stateful set or the pod is an owner of the claim that does not control it.
+    pub(super) fn own_without_control(self, claim: &Meta) -> bool {
         let is_ours =
             |reference: &OwnerReference| reference.uid == self.set.metadata.uid || Some(&reference.uid) == self.pod_uid;
-        let without_control =
-            claim.owner_references.iter().any(|reference| is_ours(reference) && !reference.controller);
-        !without_control && owned == self.wanted()
+        claim.owner_references.iter().any(|reference| is_ours(reference) && !reference.controller)
     }
 
     /// The owner reference of a new claim, so that it needs no second write; absent where the policy retains it.

@@ -79,11 +79,19 @@ impl ReconcileObject<Service> for Reconciler {
     async fn deleted(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {
         self.triggers.forget(key);
         self.batching.forget(key);
-        if let Some(endpoints) = self.endpoints.get(key) {
-            session.explain(|| "deletes the endpoints, as there is no such service");
-            delete(session, &endpoints).await?;
+        match self.endpoints.lookup(key) {
+            Lookup::Found(endpoints) => {
+                session.explain(|| "deletes the endpoints, as there is no such service");
+                delete(session, &endpoints).await?;
+                Ok(())
+            }
+            Lookup::Undecodable(endpoints) => {
+                session.requeue_when_decodable(&self.endpoints.cache(), &endpoints);
+                session.explain(|| "deletes the endpoints when they can be decoded, as there is no such service");
+                Ok(())
+            }
+            Lookup::Absent => Ok(()),
         }
-        Ok(())
     }
 }
 

@@ -49,6 +49,7 @@
 //! | An empty slice of an earlier Service of the same name is replaced. | It stays while the Service has no endpoints. | The garbage collector deletes it with its owner. |
 //! | Hints by topology are forgotten with their Service. | They stay, and count for a later Service of that name. | Memory, and no false event. |
 //! | A change of the Nodes during a reconcile is compared with the hints that it sets. | It is compared with them after the next change. | Hints do not stay outdated. |
+//! | The event about a Pod whose Node does not exist is recorded once an hour. | It is recorded with each of 15 attempts. | The attempts go on until the Node exists. |
 //! | A slice whose hints are correct is not updated. | It is updated if its endpoints lack zones. | Fewer requests. |
 
 mod apply;

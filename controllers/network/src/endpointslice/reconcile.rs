@@ -1,12 +1,14 @@
 //! The order of a reconcile: observe, plan, write.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kcm_framework::api::views::{Service, ServiceType};
 use kcm_framework::api::{KnownView as _, ObjectKey, OwnerReference};
 use kcm_framework::{Class, ReconcileError, ReconcileObject, Session, async_trait};
+use parking_lot::Mutex;
 
 use super::apply::Writer;
 use super::events::ServiceEvent;
@@ -24,8 +26,34 @@ pub(super) struct State {
     pub(super) batching: Batching,
     triggers: TriggerTimes,
     pub(super) hinted: HintedServices,
+    reported: Reported,
     metrics: Metrics,
     max_endpoints: usize,
+}
+
+/// The message and the time of the last event about pods without a node, of each service.
+#[derive(Default)]
+pub(super) struct Reported(Mutex<HashMap<ObjectKey, (String, Timestamp)>>);
+
+/// Interval at which an event about the same pods without a node is recorded again.
+const REPORT_INTERVAL: SignedDuration = SignedDuration::from_hours(1);
+
+impl Reported {
+    /// Returns `true`, and remembers the event, if it differs from the last one or an hour has passed.
+    pub(super) fn is_due(&self, service: &ObjectKey, message: &str, now: Timestamp) -> bool {
+        let mut reported = self.0.lock();
+        let is_known = reported
+            .get(service)
+            .is_some_and(|(last, at)| last == message && now.duration_since(*at) < REPORT_INTERVAL);
+        if !is_known {
+            reported.insert(service.clone(), (message.to_owned(), now));
+        }
+        !is_known
+    }
+
+    pub(super) fn forget(&self, service: &ObjectKey) {
+        self.0.lock().remove(service);
+    }
 }
 
 /// The slices of a service are not all as planned.
@@ -39,7 +67,7 @@ pub(super) struct SyncError {
 impl State {
     pub(super) fn new(metrics: Metrics, batching: Batching, max_endpoints: usize) -> Self {
         let (own_writes, triggers, hinted) = (OwnWrites::default(), TriggerTimes::default(), HintedServices::default());
-        Self { own_writes, batching, triggers, hinted, metrics, max_endpoints }
+        Self { own_writes, batching, triggers, hinted, reported: Reported::default(), metrics, max_endpoints }
     }
 
     fn forget(&self, service: &ObjectKey) {
@@ -47,6 +75,7 @@ impl State {
         self.batching.forget(service);
         self.metrics.remove(service);
         self.hinted.forget(service);
+        self.reported.forget(service);
     }
 }
 
@@ -112,8 +141,14 @@ impl Reconciler {
         for event in plan.families.iter().flat_map(|family| &family.events) {
             session.record(service, event);
         }
-        let Some(error) = SyncError::of(&plan, service, &errors) else { return Ok(()) };
-        session.record(service, &ServiceEvent::Failed { service: full_name(service), error: error.to_string() });
+        let Some(error) = SyncError::of(&plan, service, &errors) else {
+            self.state.reported.forget(key);
+            return Ok(());
+        };
+        // A node may be missing for as long as its pods exist, and each attempt would update the event.
+        if !errors.is_empty() || self.state.reported.is_due(key, &error.message, session.now()) {
+            session.record(service, &ServiceEvent::Failed { service: full_name(service), error: error.to_string() });
+        }
         Err(ReconcileError::new(error.class, error))
     }
 

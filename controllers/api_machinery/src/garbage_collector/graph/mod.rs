@@ -258,7 +258,7 @@ impl Graph {
     }
 
     /// Another identity that dependents give an absent owner: the first after it in their order, or the first of all.
-    fn alternative(&self, absent: &Identity) -> Option<Identity> {
+    pub(crate) fn alternative(&self, absent: &Identity) -> Option<Identity> {
         let node = self.nodes.get(&absent.uid)?;
         let dependents = node.dependents.iter().filter_map(|uid| self.nodes.get(uid)?.meta());
         let named = dependents.flat_map(|meta| {

@@ -1,4 +1,5 @@
 mod absent;
+mod alternatives;
 mod apply;
 mod dump;
 mod explain;

@@ -32,6 +32,20 @@ fn every_field_counts_nodes() {
     assert_eq!((status.updated_number_scheduled, status.observed_generation), (2, 3));
 }
 
+/// Upstream's `TestNumberReadyStatus`, with half of the nodes between.
+#[test]
+fn ready_pods_are_counted_as_they_become_ready() {
+    for set in [daemon_set("agent"), daemon_set("agent").on_delete()] {
+        for (name, ready, expected) in [("none", [false; 2], 0), ("half", [true, false], 1), ("all", [true; 2], 2)] {
+            let pods = ["n1", "n2"].map(|node| daemon_pod(node, node, NEW));
+            let pods = pods.into_iter().zip(ready).map(|(pod, ready)| if ready { pod.ready(0) } else { pod });
+            let world = World::of(&set, &[node("n1"), node("n2")], &pods.collect::<Vec<_>>());
+            let status = status(&world.snapshot());
+            assert_eq!((status.current_number_scheduled, status.number_ready), (2, expected), "{name}");
+        }
+    }
+}
+
 #[test]
 fn a_status_is_written_whole_and_unknown_fields_stay() {
     let set = daemon_set("agent").status(json!({ "numberReady": 7, "collisionCount": 1, "newField": "kept" }));

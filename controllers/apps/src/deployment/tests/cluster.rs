@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::fixtures::{DeploymentBuilder, NAMESPACE, ReplicaSetBuilder, key};
 use crate::deployment::DESCRIPTOR;
-use crate::tests::cluster::as_sent;
+use crate::tests::cluster::{as_sent, environment};
 
 /// An API server and a manager on it, which stops on drop.
 pub(crate) struct Cluster(crate::tests::cluster::Cluster);
@@ -24,6 +24,13 @@ impl Cluster {
     pub(crate) async fn start(prepare: impl FnOnce(&Sandbox) + 'static) -> Self {
         let watched = [PODS, REPLICA_SETS, DEPLOYMENTS];
         Self(crate::tests::cluster::Cluster::start(&[DESCRIPTOR], &watched, prepare).await)
+    }
+
+    /// Starts the deployment controller alone, in a test with objects that cannot be decoded.
+    pub(crate) async fn start_with_undecodable() -> Self {
+        let environment = environment(&[DESCRIPTOR]).allow_error("Object cannot be decoded");
+        let watched = [PODS, REPLICA_SETS, DEPLOYMENTS];
+        Self(crate::tests::cluster::Cluster::start_in(environment, &[DESCRIPTOR], &watched).await)
     }
 
     /// Starts the deployment controller and the replica set controller.

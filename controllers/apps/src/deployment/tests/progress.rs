@@ -47,7 +47,7 @@ fn a_rollout_is_requeued_a_second_after_its_deadline() {
         ("past its deadline", web("ReplicaSetUpdated", 900), Some(1)),
         ("has ended", web("NewReplicaSetAvailable", 400), None),
         ("has failed", web("ProgressDeadlineExceeded", 400), None),
-        ("no deadline", web("ReplicaSetUpdated", 400).no_deadline(), None),
+        ("the largest deadline, which is none", web("ReplicaSetUpdated", 400).no_deadline(), None),
         (
             "no deadline, not even by default",
             web("ReplicaSetUpdated", 4).with("/spec", "progressDeadlineSeconds", Value::Null),

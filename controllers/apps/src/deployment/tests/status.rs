@@ -315,7 +315,19 @@ fn progress_is_a_change_since_the_last_status() {
                 "Deployment \"web\" has successfully progressed.",
             ),
         ),
-        ("no deadline", web(created(9)).no_deadline(), old(2, 2), new(2, 2), Value::Null),
+        (
+            "complete without a new replica set",
+            deployment("web").replicas(0).status(json!({
+                "replicas": 3,
+                "updatedReplicas": 3,
+                "availableReplicas": 3,
+                "conditions": [progressing("True", "ReplicaSetUpdated", 9)],
+            })),
+            old(0, 0),
+            None,
+            renewed("NewReplicaSetAvailable", "Deployment \"web\" has successfully progressed.", 9),
+        ),
+        ("the largest deadline, which is none", web(created(9)).no_deadline(), old(2, 2), new(2, 2), Value::Null),
     ] {
         assert_eq!(progress(owner, old, new), expected, "{name}");
     }

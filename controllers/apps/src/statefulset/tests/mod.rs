@@ -1,6 +1,7 @@
 //! Tables of the pure parts, and whole reconciles on an API server in the process.
 
 mod apply;
+mod claims;
 mod error;
 mod event_mapping;
 mod events;

@@ -202,3 +202,31 @@ fn any_controller_but_the_set_and_the_pod_is_another_one() {
         assert_eq!(judge(("Delete", "Delete", true), &owners).conflicting, expected, "{name}");
     }
 }
+
+/// Upstream's `TestNonController`.
+#[test]
+fn an_own_reference_without_control_is_found_by_its_uid() {
+    let set = set(with_claims("Delete", "Delete"));
+    let pod_uid = kcm_framework::api::Uid::from("uid-of-web-1");
+    let by = |owner: Value, controller: Value| {
+        let mut owner = owner;
+        merge(&mut owner, json!({ "controller": controller }));
+        owner
+    };
+    let (yes, no, unset) = (|| json!(true), || json!(false), || Value::Null);
+    for (name, owners, expected) in [
+        ("set and pod controller", json!([by(by_pod(), yes()), by(by_set(), yes())]), false),
+        ("set controller, pod noncontroller", json!([by(by_pod(), unset()), by(by_set(), yes())]), true),
+        ("set noncontroller, pod controller", json!([by(by_pod(), yes()), by(by_set(), unset())]), true),
+        ("set controller", json!([by(by_set(), yes())]), false),
+        ("pod controller", json!([by(by_pod(), yes())]), false),
+        ("nothing", json!([]), false),
+        ("set noncontroller", json!([by(by_set(), unset())]), true),
+        ("set noncontroller with ptr", json!([by(by_set(), no())]), true),
+        ("pod noncontroller", json!([by(by_pod(), unset())]), true),
+        ("other noncontroller", json!([by(reference("Pod", "web-1", "not-matching", false), unset())]), false),
+    ] {
+        let owners_of = ClaimOwners::of(&set, "web-1", 1, Some(&pod_uid));
+        assert_eq!(owners_of.own_without_control(&claim("data-web-1", owners).metadata), expected, "{name}");
+    }
+}

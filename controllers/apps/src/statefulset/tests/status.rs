@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 use kcm_framework::api::views::StatefulSetStatus;
 use serde_json::{Value, json};
 
-use super::fixtures::{Is, pod, revisions, set};
+use super::fixtures::{Claims, GATES, Is, planned, pod, revisions, set};
 use crate::statefulset::status::{after_rollout, is_outdated, recheck_at, status, with_status};
 use crate::tests::cluster::now;
 
@@ -121,4 +121,18 @@ fn looks_again_when_the_next_pod_becomes_available() {
         let pods: Vec<_> = (0..).zip(pods).map(|(ordinal, is)| pod(ordinal, is)).collect();
         assert_eq!(recheck_at(&set, &pods, now()), expected, "{name}");
     }
+}
+
+/// Upstream's `TestStatefulSetOnDeleteStrategyIgnoresMinReadySeconds`.
+#[test]
+fn an_on_delete_rollout_is_complete_whatever_min_ready_seconds_say() {
+    let set = set(json!({ "spec": {
+        "replicas": 2, "minReadySeconds": 30, "updateStrategy": { "type": "OnDelete", "rollingUpdate": null },
+    } }));
+    let pods = [pod(0, Is::Young), pod(1, Is::Young)];
+    let plan = planned(&set, &pods, &Claims::default(), GATES);
+    assert!(plan.phases.is_empty(), "no pod is replaced");
+    let status = after_rollout(&set, status(&set, &revisions(), &pods, now()), 0);
+    assert_eq!((status.ready_replicas, status.available_replicas, status.updated_replicas), (2, 0, 2));
+    assert_eq!(status.current_revision, status.update_revision);
 }

@@ -99,6 +99,15 @@ fn endpoints_are_written_where_they_differ_after_repacking() {
             many(1001),
             false,
         ),
+        ("warned by an earlier version, at capacity", managed(json!({})), Some("warning"), full(), full(), false),
+        (
+            "warned by an earlier version, below capacity",
+            managed(json!({})),
+            Some("warning"),
+            subsets(),
+            subsets(),
+            false,
+        ),
         ("another port", managed(json!({})), None, other_port, subsets(), false),
         ("not ready any more", managed(json!({})), None, subsets(), unready, false),
     ] {

@@ -205,6 +205,47 @@ fn a_service_without_endpoints_has_one_empty_slice() {
     assert_eq!((family.slices.update.len(), family.slices.delete.len()), (1, 1), "one of two stays");
 }
 
+/// Upstream's `TestPlaceHolderSliceCompare`, as far as its rows are slices of the API server.
+#[test]
+fn an_empty_slice_is_kept_if_only_its_name_or_its_age_differs() {
+    let metadata = |change: Value| json!({ "ports": [], "endpoints": [], "metadata": change });
+    let six = json!({ "ports": [], "endpoints": [], "addressType": "IPv6" });
+    for (name, change, (created, updated, unchanged, foreign)) in [
+        ("Both are empty and non-nil", metadata(json!({})), (0, 0, 1, 0)),
+        ("Only ObjectMeta.Name has diff", metadata(json!({ "name": "bar" })), (0, 0, 1, 0)),
+        ("Only ObjectMeta.Labels has diff", metadata(json!({ "labels": { "bar": "true" } })), (0, 1, 0, 0)),
+        ("Creation time is different", metadata(json!({ "creationTimestamp": "2026-01-02T12:00:00Z" })), (0, 0, 1, 0)),
+        ("Different except for ObjectMeta", six, (1, 0, 0, 1)),
+    ] {
+        let plan = run(&json!({}), vec![], vec![slice("web-0", &[], &change)]);
+        let found_foreign = plan.foreign.len();
+        let FamilyPlan { slices, .. } = one(plan);
+        let found = (slices.create.len(), slices.update.len(), slices.unchanged.len(), found_foreign);
+        assert_eq!(found, (created, updated, unchanged, foreign), "{name}");
+    }
+}
+
+/// Upstream's `TestReconcileEndpointSlicesReplaceDeprecated`.
+#[test]
+fn slices_of_an_address_type_that_is_no_family_are_replaced_and_their_endpoints_packed_anew() {
+    let names = |range: std::ops::Range<usize>| range.map(|number| format!("pod-{number:03}")).collect::<Vec<_>>();
+    let all = names(0..130);
+    for address_type in ["IP", "FQDN"] {
+        let old = |name: &str, pods: &[String]| {
+            let endpoints: Vec<_> = pods.iter().map(|pod| endpoint(pod)).collect();
+            slice(name, &endpoints, &json!({ "addressType": address_type }))
+        };
+        let slices = vec![old("web-0", &all[..80]), old("web-1", &all[80..])];
+        let candidates = all.iter().map(|pod| candidate(pod, &json!({}))).collect();
+        let plan = run(&json!({}), candidates, slices);
+        assert_eq!(plan.foreign.len(), 2, "{address_type}");
+        let family = one(plan);
+        let mut lengths: Vec<_> = family.slices.create.iter().map(|slice| slice.endpoints.len()).collect();
+        lengths.sort_unstable();
+        assert_eq!((lengths, family.writes()), (vec![30, 100], 2), "{address_type}");
+    }
+}
+
 #[test]
 fn a_slice_of_an_earlier_service_of_that_name_is_deleted_and_not_used_again() {
     let owner = json!([{ "apiVersion": "v1", "kind": "Service", "name": "web", "uid": "earlier", "controller": true }]);

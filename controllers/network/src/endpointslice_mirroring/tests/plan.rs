@@ -189,6 +189,12 @@ fn a_slice_is_updated_where_anything_of_it_changes() {
         ("a label", json!([ready]), metadata(json!({ "labels": { "a": "b" } })), Some((0, 0, 0))),
         ("an annotation", json!([ready]), metadata(json!({ "annotations": { "a": "b" } })), Some((0, 0, 0))),
         (
+            "the annotation of kubectl, which is not mirrored",
+            json!([ready]),
+            metadata(json!({ "annotations": { "kubectl.kubernetes.io/last-applied-configuration": "{}" } })),
+            Some((0, 0, 0)),
+        ),
+        (
             "endpoints that were recreated",
             json!([ready]),
             metadata(json!({ "ownerReferences": earlier })),
@@ -255,8 +261,57 @@ fn annotations_are_mirrored_but_for_two() {
         "endpoints.kubernetes.io/last-change-trigger-time": "2026-01-02T12:00:00Z",
         "kubectl.kubernetes.io/last-applied-configuration": "{}",
     });
-    let endpoints = endpoints(&json!({ "annotations": annotations }));
-    assert_eq!(json!(annotations_of(&endpoints)), json!({ "a": "b" }));
+    let mirrored = |annotations: &Value| json!(annotations_of(&endpoints(&json!({ "annotations": annotations }))));
+    assert_eq!(mirrored(&annotations), json!({ "a": "b" }));
+    let empty = json!({ "kubectl.kubernetes.io/last-applied-configuration": "" });
+    assert_eq!(mirrored(&empty), json!({}), "also without a value");
+}
+
+/// Upstream's rows of `TestReconcile` with two subsets of several ports.
+#[test]
+fn an_existing_slice_takes_the_subset_of_its_ports_and_the_other_one_gets_a_new_slice() {
+    let ports = |tcp: i32, udp: i32| json!([{ "name": "http", "port": tcp, "protocol": "TCP" }, { "name": "https", "port": udp, "protocol": "UDP" }]);
+    let address = |ip: &str, pod: &str| json!({ "ip": ip, "hostname": pod, "nodeName": "node" });
+    let given = json!([
+        { "addresses": [address("10.0.0.1", "pod-1"), address("10.0.0.2", "pod-2")], "ports": ports(80, 443) },
+        {
+            "addresses": [address("10.0.1.1", "a"), address("10.0.1.2", "b"), address("10.0.1.3", "c")],
+            "ports": ports(3000, 3001),
+        },
+    ]);
+    let some = json!([
+        { "addresses": ["10.0.0.2"], "hostname": "pod-2" },
+        { "addresses": ["10.0.0.1", "10.0.0.3"], "hostname": "pod-1" },
+    ]);
+    for (name, existing, totals) in [
+        ("existing empty EndpointSlice", json!([]), (5, 0, 0)),
+        ("existing EndpointSlice with some addresses", some, (4, 1, 1)),
+    ] {
+        let plan = run(&given, vec![slice("web-0", &existing, &json!({ "ports": ports(80, 443) }))]);
+        let updated: Vec<(String, Vec<String>)> = updated(&plan)
+            .into_iter()
+            .map(|(slice, addresses)| {
+                let mut addresses: Vec<String> = addresses.split(' ').map(str::to_owned).collect();
+                addresses.sort();
+                (slice, addresses)
+            })
+            .collect();
+        assert_eq!(updated, [("web-0".to_owned(), vec!["10.0.0.1".to_owned(), "10.0.0.2".to_owned()])], "{name}");
+        assert_eq!(created(&plan), [("IPv4", "10.0.1.1 10.0.1.2 10.0.1.3".to_owned())], "{name}");
+        assert_eq!((plan.added, plan.updated, plan.removed), totals, "{name}");
+        assert!(plan.delete.is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn slices_of_an_address_type_that_is_no_family_are_deleted() {
+    let ready = json!([{ "addresses": ["10.0.0.1"], "conditions": { "ready": true } }]);
+    let given = json!([{ "addresses": [{ "ip": "10.0.0.1" }], "ports": [port(80)] }]);
+    for address_type in ["FQDN", "IP"] {
+        let plan = run(&given, vec![slice("web-0", &ready, &json!({ "addressType": address_type }))]);
+        assert_eq!((created(&plan), plan.update.len()), (vec![("IPv4", "10.0.0.1".to_owned())], 0), "{address_type}");
+        assert_eq!(plan.delete.iter().map(|slice| slice.metadata.key.name()).collect::<Vec<_>>(), ["web-0"]);
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod faults;
 mod invalid;
 mod life;
 mod monitors;
+mod undecodable;
 mod versions;
 mod workers;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kcm_framework::api::Resource;
 use kcm_testing::TestCluster;
-use kcm_testing::sandbox::{CONFIG_MAPS, Fault, Status, Verb};
+use kcm_testing::sandbox::{CONFIG_MAPS, Fault, PODS, Status, Verb};
 
 use super::invalid::events;
 use super::{Made, WIDGETS, create, create_in, delete, environment, hold, key, left, names, owners, start};
@@ -145,6 +145,29 @@ async fn the_first_objects_do_not_wait_for_a_kind_that_fails() {
     let cluster = environment.allow_error("widgets").start().await;
     cluster.eventually("it is collected", |sandbox| names(sandbox).is_empty()).await;
     assert!(cluster.sandbox().now() < "2026-01-02T12:00:05Z".parse().unwrap(), "{}", cluster.sandbox().now());
+}
+
+/// Upstream's `TestCascadingDeleteOnCRDConversionFailure`.
+#[tokio::test(start_paused = true)]
+async fn a_kind_whose_conversion_fails_holds_up_no_background_deletion_of_other_kinds() {
+    let environment = environment().prepare(|sandbox| {
+        create(sandbox, &WIDGETS, "stored", &[]);
+        for verb in [Verb::List, Verb::Watch] {
+            let failed = Status::new(500, "InternalError", "conversion webhook for example.com/v1 failed");
+            sandbox.faults().inject(Fault::on(verb).resource(WIDGETS).fail(failed));
+        }
+    });
+    let cluster = environment.allow_error("widgets").start().await;
+    cluster.watches(&[CONFIG_MAPS, PODS]).await;
+    let owner = create(cluster.sandbox(), &CONFIG_MAPS, "owner", &[]);
+    create(cluster.sandbox(), &PODS, "pod", &[(&owner, false)]);
+    cluster.settle().await;
+    delete(&cluster, "owner", "Background").await;
+    left(&cluster, &["stored"]).await;
+    cluster.advance(60 * SECOND).await;
+    let unsynced = "garbagecollector_controller_resources_unsynced{group=\"example.com\",resource=\"widgets\"} 1";
+    let metrics = cluster.metrics();
+    assert!(metrics.contains(unsynced), "{metrics}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -154,6 +154,33 @@ async fn a_node_whose_pods_are_denied_keeps_no_other_node_waiting() {
     drop(cluster.take_errors());
 }
 
+/// Upstream's `TestDaemonSetPodCreateExpectationsError` and its companion: the server takes 10 pods and refuses the rest.
+#[tokio::test(start_paused = true)]
+async fn a_burst_that_fails_in_the_middle_stops_after_its_batch_and_reports_what_it_made() {
+    let cluster = Cluster::start(&[], |sandbox| {
+        (0..100).for_each(|number| create_node(sandbox, &format!("n{number:03}")));
+        let refused = Status::forbidden(&PODS, "", "exceeded quota");
+        sandbox.faults().inject(Fault::on(Verb::Create).resource(PODS).skip(10).fail(refused));
+    })
+    .await;
+    cluster.create(&daemon_set("agent"));
+    let counts = |sandbox: &Sandbox| {
+        let status = status(sandbox);
+        ["desiredNumberScheduled", "currentNumberScheduled", "updatedNumberScheduled"]
+            .map(|count| status[count].as_i64().unwrap_or(0))
+    };
+    cluster.eventually("it is reported", |sandbox| counts(sandbox)[0] == 100).await;
+    cluster.settle().await;
+    let creations = cluster.bodies("POST").iter().filter(|body| body["kind"] == "Pod").count();
+    assert_eq!(cluster.pods().len(), 10);
+    // Batches of 1, 2, 4 and 8, and retries of one pod each.
+    assert!(creations < 30, "{creations}");
+    cluster.eventually("the pods are counted", |sandbox| counts(sandbox) == [100, 10, 10]).await;
+    drop(cluster.take_errors());
+    cluster.sandbox().faults().clear();
+    cluster.eventually("the rest follows", |_| cluster.pods().len() == 100).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_creation_that_fails_again_and_again_delays_neither_availability_nor_a_replacement() {
     let cluster = Cluster::start(&["n1", "n2", "n3"], |sandbox| {

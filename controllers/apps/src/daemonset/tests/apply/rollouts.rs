@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::daemonset::tests::cluster::{
-    Cluster, one_each_and_unavailable_at_most, rolls_out, run_pods, surging_at_most, with_image,
+    Cluster, one_each_and_unavailable_at_most, rolls_out, run_pods, surging_at_most, target, with_image,
 };
 use crate::daemonset::tests::fixtures::daemon_set;
 
@@ -32,6 +32,30 @@ async fn an_update_with_surge_keeps_every_node_served() {
     cluster.patch(&with_image("image:2"));
     rolls_out(&cluster, |pods| surging_at_most(pods, NODES.len(), 2)).await;
     assert!(cluster.images().iter().all(|(_, image)| image == "image:2"), "{:?}", cluster.images());
+}
+
+/// Upstream's `TestDaemonSetUpdatesPodsNotMatchTainstWithMaxSurge`.
+#[tokio::test(start_paused = true)]
+async fn an_update_with_surge_that_drops_a_toleration_leaves_the_tainted_node_alone() {
+    let cluster = Cluster::start(NODES, |_| {}).await;
+    cluster.taint("n1", &json!([{ "key": "control-plane", "effect": "NoSchedule" }]));
+    let tolerations = json!([{ "key": "control-plane", "operator": "Exists" }]);
+    cluster.create(&daemon_set("agent").rolling(1, 0).pod_spec("tolerations", tolerations));
+    rolls_out(&cluster, |_| {}).await;
+    assert_eq!(cluster.pods().len(), NODES.len());
+    cluster.patch(&json!({ "spec": { "template": { "spec": { "tolerations": null } } } }));
+    let is_elsewhere = |pod: &serde_json::Value| target(pod) != "n1";
+    rolls_out(&cluster, |pods| {
+        let others: Vec<_> = pods.iter().filter(|pod| is_elsewhere(pod)).cloned().collect();
+        surging_at_most(&others, NODES.len() - 1, 1);
+        let on_first = pods.iter().filter(|pod| !is_elsewhere(pod)).count();
+        assert!(on_first <= 1, "no new pod for the tainted node: {on_first}");
+    })
+    .await;
+    let nodes: Vec<_> = cluster.pods().iter().map(target).collect();
+    assert_eq!(nodes.len(), NODES.len() - 1, "{nodes:?}");
+    assert!(!nodes.contains(&"n1".to_owned()), "{nodes:?}");
+    assert_eq!(cluster.revisions().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use kcm_sandbox_apiserver::{DEPLOYMENTS, Fault, REPLICA_SETS, Status, Verb};
+use kcm_sandbox_apiserver::direct::DirectClient;
+use kcm_sandbox_apiserver::{DEPLOYMENTS, Fault, PODS, REPLICA_SETS, Status, Verb};
 use serde_json::json;
 
 use super::with_image;
 use crate::deployment::tests::cluster::Cluster;
-use crate::deployment::tests::fixtures::deployment;
+use crate::deployment::tests::fixtures::{NAMESPACE, deployment, key};
 
 #[tokio::test(start_paused = true)]
 async fn a_creation_whose_response_was_lost_is_retried_and_creates_one() {
@@ -183,4 +184,27 @@ async fn a_recreation_of_many_pods_reads_nothing_live() {
     cluster.run_until_complete().await;
     assert_eq!(cluster.sizes(), [("image:1".to_owned(), 0), ("image:2".to_owned(), 50)]);
     assert_eq!(cluster.requests("GET").len(), 0, "{:?}", cluster.requests("GET"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_recreation_waits_for_an_old_pod_that_cannot_be_decoded() {
+    let cluster = Cluster::start_with_undecodable().await;
+    cluster.create(&deployment("web").replicas(1).with("/spec", "strategy", json!({ "type": "Recreate" })));
+    cluster.eventually("it has a replica set", |_| cluster.sets().len() == 1).await;
+    let old = cluster.sets().remove(0)["metadata"].clone();
+    let owner = json!({ "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": old["name"], "uid": old["uid"], "controller": true });
+    let pod = json!({
+        "metadata": { "namespace": NAMESPACE, "name": "old", "ownerReferences": [owner] },
+        "spec": { "containers": [{ "name": "main", "image": "image" }] },
+    });
+    cluster.sandbox().create(&PODS, pod).unwrap();
+    let broken = json!({ "status": { "conditions": [{ "type": 5 }] } });
+    DirectClient::new(cluster.sandbox()).merge(&PODS, &key("old"), Some("status"), &broken).unwrap();
+    cluster.settle().await;
+    // As a terminating pod, it is in no count of the replica set.
+    cluster.patch(&with_image("image:2"));
+    cluster.eventually("the old one is scaled down", |_| cluster.sets()[0]["spec"]["replicas"] == 0).await;
+    cluster.consistently("it waits", Duration::from_mins(5), |_| cluster.sets().len() == 1).await;
+    cluster.sandbox().delete_now(&PODS, &key("old")).unwrap();
+    cluster.eventually("the new one is created", |_| cluster.sets().len() == 2).await;
 }

@@ -95,6 +95,22 @@ fn pods_of_related_replica_sets_on_the_node_decide_which_is_deleted() {
     assert_eq!(names(&victims(plan(&observed, &claimed, DEFAULTS, now()))), ["b"]);
 }
 
+/// Upstream's row of `TestGetPodsToDelete` with ready pods: only related pods tell them apart.
+#[test]
+fn of_ready_pods_the_one_that_is_colocated_with_another_ready_pod_is_deleted() {
+    let ready = |name: &str, node: &str| pod(name).node(node).ready(60);
+    let pods = [ready("a", "node-1"), ready("b", "node-2")];
+    for (name, related, expected) in [
+        ("colocated on node-2", vec![ready("x", "node-2")], "b"),
+        ("colocated on node-1", vec![ready("x", "node-1")], "a"),
+    ] {
+        let mut observed = observed(&replica_set("web"), &[]);
+        let related = build(&[pods.to_vec(), related].concat());
+        observed.occupancy = Occupancy::of(related.iter().map(|pod| &**pod));
+        assert_eq!(names(&victims(plan(&observed, &build(&pods), DEFAULTS, now()))), [expected], "{name}");
+    }
+}
+
 #[test]
 fn at_most_a_burst_is_deleted_at_once() {
     let claimed: Vec<_> = (0..BURST + 20).map(|at| pod(&format!("p{at:04}"))).collect();

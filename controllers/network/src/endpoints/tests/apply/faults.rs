@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use kcm_testing::sandbox::direct::DirectClient;
-use kcm_testing::sandbox::{Fault, PODS, Status, Verb};
+use kcm_testing::sandbox::{Fault, PODS, Sandbox, Status, Verb};
 use kcm_testing::{TestCluster, kill_after_each_write};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{
-    ENDPOINTS, GonePods, SERVICES, create_endpoints, create_pod, create_service, endpoints, environment, has_ready,
-    key, make_decodable, make_undecodable, named_pods, pod_name, ready, start, warnings, writes,
+    ENDPOINTS, GonePods, NAMESPACE, SERVICES, create_endpoints, create_pod, create_service, endpoints, environment,
+    has_ready, key, make_decodable, make_undecodable, named_pods, pod_name, ready, start, warnings, writes,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -240,4 +240,20 @@ async fn endpoints_that_cannot_be_decoded_are_not_created_again() {
     assert_eq!((writes(&cluster), warnings(cluster.sandbox())), (written, Vec::new()));
     cluster.sandbox().delete_now(&ENDPOINTS, &key("web")).unwrap();
     has_ready(&cluster, 1..=2).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn endpoints_that_cannot_be_decoded_are_deleted_after_their_service_when_they_can_be() {
+    let cluster = start(environment().allow_error("Object cannot be decoded")).await;
+    create_service(cluster.sandbox(), &json!({}));
+    create_pod(cluster.sandbox(), 1);
+    has_ready(&cluster, [1]).await;
+    let label = |value: Value| json!({ "metadata": { "labels": { "a": value } } });
+    DirectClient::new(cluster.sandbox()).merge(&ENDPOINTS, &key("web"), None, &label(json!(5))).unwrap();
+    cluster.settle().await;
+    cluster.sandbox().delete_now(&SERVICES, &key("web")).unwrap();
+    let count = |sandbox: &Sandbox| sandbox.list(&ENDPOINTS, Some(NAMESPACE)).len();
+    cluster.consistently("they stay", 300 * SECOND, |sandbox| count(sandbox) == 1).await;
+    DirectClient::new(cluster.sandbox()).merge(&ENDPOINTS, &key("web"), None, &label(Value::Null)).unwrap();
+    cluster.eventually("they are deleted", |sandbox| count(sandbox) == 0).await;
 }

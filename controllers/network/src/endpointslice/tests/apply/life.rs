@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kcm_framework::api::ObjectKey;
 use kcm_testing::TestCluster;
-use kcm_testing::sandbox::{NODES, PODS, Sandbox};
+use kcm_testing::sandbox::{EVENTS, NODES, PODS, Sandbox};
 use serde_json::{Value, json};
 
 use super::{
@@ -228,6 +228,14 @@ async fn a_pod_whose_node_does_not_exist_is_an_endpoint_when_the_node_appears() 
     let message = "Error updating Endpoint Slices for Service shop/web: skipping Pod web-0001 for Service shop/web: Node node-b Not Found";
     let event = ("Warning".to_owned(), "FailedToUpdateEndpointSlices".to_owned(), message.to_owned());
     cluster.eventually("it is recorded", |sandbox| events(sandbox).contains(&event)).await;
+    let recorded = |sandbox: &Sandbox| {
+        let events = sandbox.list(&EVENTS, Some(NAMESPACE));
+        events.iter().map(|event| event["count"].as_i64().unwrap_or(1)).sum::<i64>()
+    };
+    cluster.advance(50 * 60 * SECOND).await;
+    assert_eq!(recorded(cluster.sandbox()), 1, "it is tried again and again, and recorded once an hour");
+    cluster.advance(40 * 60 * SECOND).await;
+    assert_eq!(recorded(cluster.sandbox()), 2);
     cluster.sandbox().create(&NODES, json!({ "metadata": { "name": "node-b" } })).unwrap();
     has_ready(&cluster, 1..=2).await;
 }

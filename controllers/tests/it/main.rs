@@ -1,0 +1,3 @@
+//! Rules for all built-in controllers.
+
+mod lookups;
