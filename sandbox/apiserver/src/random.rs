@@ -1,7 +1,7 @@
 //! Seeded random numbers: uids, generated names, watch durations.
 
 /// A seeded generator: the same seed yields the same numbers.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Random(fastrand::Rng);
 
 impl Random {
