@@ -20,6 +20,7 @@ use super::request::{
     ApiError, Attempts, Call, Cause, DeleteOptions, Deleted, Head, ListQuery, Page, Patch, Payload, RequestKind,
     ResponseKind, Scale, Subresource, Target, Unversioned, Written, has_name, read_status, retry_after, transport,
 };
+use super::request_origin::RequestOrigin;
 use super::response_wait::ResponseWait;
 
 /// The `timeout` parameter of writes: the time that the API server may take.
@@ -69,11 +70,13 @@ pub struct ApiClient {
     accept_of_writes: &'static str,
     /// Whether writes pass the fence.
     is_fenced: bool,
+    /// The reconcile that sends the requests.
+    origin: Option<RequestOrigin>,
 }
 
 impl ApiClient {
     pub(crate) const fn new(client: kube::Client, identity: Arc<ClientIdentity>) -> Self {
-        Self { client, identity, accept_of_writes: JSON, is_fenced: true }
+        Self { client, identity, accept_of_writes: JSON, is_fenced: true, origin: None }
     }
 
     /// The connection that the client sends through.
@@ -103,6 +106,11 @@ impl ApiClient {
     pub fn unfenced(mut self) -> Self {
         self.is_fenced = false;
         self
+    }
+
+    /// Sends `origin` with all later requests, as an [extension](Request::extensions).
+    pub fn set_origin(&mut self, origin: RequestOrigin) {
+        self.origin = Some(origin);
     }
 
     /// Creates an object, in a namespace unless the resource is cluster-scoped.
@@ -426,6 +434,9 @@ impl ApiClient {
         *request.uri_mut() = sent.path.parse().map_err(|error: InvalidUri| Cause::NotSent(error.into()))?;
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static(sent.accept));
         self.identity.sign(request.headers_mut());
+        if let Some(origin) = &self.origin {
+            request.extensions_mut().insert(origin.clone());
+        }
         if let Some((content_type, body)) = sent.body {
             let Payload(body) = body.clone();
             request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));

@@ -35,6 +35,7 @@ mod metrics;
 mod probe;
 mod rate_limiter;
 mod request;
+mod request_origin;
 mod response_wait;
 mod transport;
 mod warnings;
@@ -55,6 +56,7 @@ pub use request::{
     ApiError, Attempts, Call, Cause, DeleteOptions, Deleted, DeletionPropagation, ErrorClass, ListQuery, Page, Patch,
     Payload, ResponseExt, Scale, Subresource, Unversioned, WriteOutcome, WriteRecord, Written, WrittenTo,
 };
+pub use request_origin::RequestOrigin;
 pub use transport::{
     ClientAuthority, ExecPluginMetrics, LoadError, StackError, connect, connect_seeded, connect_with_metrics,
     load_config,

@@ -42,9 +42,7 @@ pub(crate) async fn run(
     let mut reflector = Reflector::new(Arc::clone(&shared), store, client, connection, seed);
     loop {
         tokio::select! {
-            Err(panic) = AssertUnwindSafe(reflector.drive()).catch_unwind() => {
-                reflector.start_again(&panic_message(&*panic));
-            }
+            biased;
             () = shared.availability.disappeared() => {
                 tracing::info!(resource = %shared.resource, "API server no longer serves the resource");
                 shared.record.lock().enter(Phase::NotServed);
@@ -52,6 +50,9 @@ pub(crate) async fn run(
                 reflector = reflector.renewed(seed);
                 shared.availability.appeared().await;
                 shared.availability.set_not_found(false);
+            }
+            Err(panic) = AssertUnwindSafe(reflector.drive()).catch_unwind() => {
+                reflector.start_again(&panic_message(&*panic));
             }
         }
     }
@@ -138,11 +139,13 @@ impl Reflector {
             let deadline = self.started.checked_add(self.protocol.deadline());
             let wake = [deadline, self.store.next_work()].into_iter().flatten().min();
             tokio::select! {
+                // A stream that always has a next event must not keep the other inputs from being read.
+                biased;
+                change = self.connection_changes.next() => self.on_connection_change(change),
+                () = self.shared.currency.relist.notified() => self.relist(),
+                () = self.shared.rescheduled.notified() => {}
                 event = self.exchange.next(), if !self.store.is_committing() => self.on_response_event(event),
                 () = sleep_until(wake.unwrap_or(now)), if wake.is_some() => {}
-                change = self.connection_changes.next() => self.on_connection_change(change),
-                () = self.shared.rescheduled.notified() => {}
-                () = self.shared.currency.relist.notified() => self.relist(),
                 // Between two steps other tasks run.
                 () = tokio::task::yield_now(), if has_work => {}
             }

@@ -50,6 +50,7 @@ pub(crate) async fn watch<C: Caches>(caches: Weak<C>, suspicions: Arc<Notify>, c
     let mut changes = connection.changes();
     loop {
         tokio::select! {
+            biased;
             change = changes.next() => match change {
                 ConnectionChange::Lost => continue,
                 ConnectionChange::Restored => {}

@@ -12,8 +12,11 @@
 
 mod history;
 pub mod schedule;
+mod shrink;
+pub mod state;
 mod violation;
 
 pub use history::{Author, Change, History, Objects};
 pub use schedule::{Anchor, ParseError, Perturbation, Place, Schedule, What};
+pub use shrink::{MAX_RUNS, Shrunk, shrink};
 pub use violation::{Invariant, Violation};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::Method;
 use jiff::SignedDuration;
 use kcm_framework::client::{ClientBuilder, Limits};
-use kcm_framework::{Format, Manager, ManagerBuilder, ManagerError, ManagerHandle, Metrics, Stop};
+use kcm_framework::{Format, Manager, ManagerError, ManagerHandle, Metrics, Stop};
 use kcm_sandbox_apiserver::{EVENTS, Request, Resource, Sandbox};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -18,6 +18,7 @@ use crate::clock::SettableClock;
 use crate::environment::TestEnvironment;
 use crate::error_log::ErrorLog;
 use crate::manager_client::{self, Writes};
+use crate::prepared::PreparedManager;
 
 /// An API server and a manager on it. Dropping it stops both, and fails the test if the manager logged errors.
 pub struct TestCluster {
@@ -48,7 +49,8 @@ struct Current {
 /// Makes managers, one after the other, on one API server.
 struct Starter {
     sandbox: Sandbox,
-    builder: ManagerBuilder,
+    prepared: PreparedManager,
+    clock: SettableClock,
     seed: u64,
     writes: Arc<Writes>,
 }
@@ -56,10 +58,9 @@ struct Starter {
 impl Starter {
     /// The manager of that number. Like a new process, it has its own seed, and counters at zero.
     fn manager(&self, number: u64) -> (Manager, Current) {
-        let metrics = Metrics::new();
         let client = manager_client::connect(&self.sandbox, Arc::clone(&self.writes));
-        let builder = self.builder.clone().metrics(Arc::clone(&metrics)).seed(self.seed + number);
-        let manager = builder.build(client, "sandbox:443");
+        let manager = self.prepared.manager(self.clock.clone(), self.seed + number).build(client, "sandbox:443");
+        let metrics = Arc::clone(manager.metrics());
         let (handle, clients) = (manager.handle(), manager.clients().clone());
         (manager, Current { metrics, handle, clients, number })
     }
@@ -85,19 +86,16 @@ impl TestEnvironment {
 impl TestCluster {
     fn start(sandbox: Sandbox, environment: TestEnvironment) -> Self {
         let errors = ErrorLog::capture(environment.allowed_errors.clone());
-        let registry = environment.registry();
-        let selection = environment.selection(&registry);
-        let settings = environment.settings(&registry);
+        let prepared = environment.prepare_manager();
         let clock = SettableClock::starting_at(sandbox.now());
-        let builder = Manager::builder(registry, settings)
-            .selection(selection)
-            .limits(Limits::UNLIMITED)
-            .clock(clock.clone())
-            .extensions(environment.extensions)
-            .explain_memory(environment.explain_memory.unwrap_or(kcm_framework::explain::DEFAULT_MEMORY));
         let (writes, stop) = (Arc::<Writes>::default(), Stop::default());
-        let starter =
-            Starter { sandbox: sandbox.clone(), builder, seed: environment.options.seed, writes: Arc::clone(&writes) };
+        let starter = Starter {
+            sandbox: sandbox.clone(),
+            prepared,
+            clock: clock.clone(),
+            seed: environment.options.seed,
+            writes: Arc::clone(&writes),
+        };
         let (first, current) = starter.manager(1);
         let running = Arc::new(RunningManager { kill: Notify::new(), current: Mutex::new(current) });
         let mut manager = JoinSet::new();

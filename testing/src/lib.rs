@@ -100,6 +100,7 @@ mod error_log;
 mod faults;
 mod kill;
 mod manager_client;
+mod prepared;
 
 /// The in-process API server: `Sandbox`, its options and faults, and the built-in resources.
 pub use kcm_sandbox_apiserver as sandbox;
@@ -108,3 +109,4 @@ pub use cluster::TestCluster;
 pub use environment::{START, TestEnvironment};
 pub use faults::passing_faults;
 pub use kill::kill_after_each_write;
+pub use prepared::{PreparedManager, discover};

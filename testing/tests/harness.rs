@@ -2,11 +2,14 @@
 
 mod greeter;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use greeter::GREETER;
-use kcm_testing::sandbox::{EVENTS, Fault, NAMESPACES, ObjectKey, Sandbox, Status};
-use kcm_testing::{START, TestCluster, TestEnvironment, kill_after_each_write, passing_faults};
+use kcm_framework::Stop;
+use kcm_framework::clock::SimulatedClock;
+use kcm_testing::sandbox::{EVENTS, Fault, NAMESPACES, ObjectKey, Sandbox, SandboxOptions, Status};
+use kcm_testing::{START, TestCluster, TestEnvironment, discover, kill_after_each_write, passing_faults};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -162,4 +165,31 @@ async fn the_same_seed_gives_the_same_run() {
         runs.push((lines, started.elapsed()));
     }
     assert_eq!(runs[0], runs[1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prepared_manager_runs_any_number_of_times_with_metrics_of_its_own() {
+    let environment = TestEnvironment::new([GREETER]);
+    let discovery = discover(&Sandbox::new(SandboxOptions::default())).await.unwrap();
+    let prepared = environment.prepare_manager().discovery(discovery);
+    let mut reconciles = None;
+    for seed in 1..=2 {
+        let sandbox = Sandbox::new(SandboxOptions::default());
+        let manager = prepared.manager(SimulatedClock::starting_at(sandbox.now()), seed);
+        let manager = manager.build(sandbox.client(), "sandbox:443");
+        let (metrics, stop) = (Arc::clone(manager.metrics()), Stop::default());
+        let running = manager.run(stop.clone());
+        let greeted = async {
+            while !["default", "kube-system"].iter().all(|namespace| is_greeted(&sandbox, namespace)) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            stop.drain.cancel();
+        };
+        let (ended, ()) = tokio::join!(running, greeted);
+        ended.unwrap();
+        let text = metrics.encode();
+        let counted = text.lines().find(|line| line.starts_with("controller_reconciles_total{")).unwrap().to_owned();
+        assert_eq!(*reconciles.get_or_insert_with(|| counted.clone()), counted);
+        assert!(!sandbox.requests().iter().any(|request| request.path == "/apis"));
+    }
 }

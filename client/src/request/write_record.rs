@@ -93,6 +93,7 @@ impl WriteRecord {
             }
             // The sender lives as long as this value.
             tokio::select! {
+                biased;
                 _ = changes.changed() => {}
                 () = passed => {}
             }

@@ -147,11 +147,13 @@ impl Leader {
                 std::future::pending::<Infallible>().await
             };
             tokio::select! {
+                biased;
                 ended = manager.run(stop.clone()) => ended,
                 never = becoming_ready => match never {},
             }
         });
         tokio::select! {
+            biased;
             ended = &mut running => return Ok(ended?),
             () = handle.reaches(Stage::Controllers) => {}
         }
@@ -170,17 +172,20 @@ impl Leader {
     async fn run_cold(&mut self, manager: Manager, lease: Lease, stop: &Stop) -> Result<(), Ended> {
         let stopped = || async {
             tokio::select! {
+                biased;
                 () = stop.drain.cancelled() => {}
                 () = stop.abort.cancelled() => {}
             }
         };
         tokio::select! {
+            biased;
             () = stopped() => return Ok(()),
             probed = manager.probe() => probed?,
         }
         lease.options.ready.send_replace(true);
         let mut thread = lease.compete().await?;
         let leads = tokio::select! {
+            biased;
             () = stopped() => false,
             leads = self.leadership.wait_for(|leadership| leadership.term.is_some()) => leads.is_ok(),
         };
@@ -207,6 +212,8 @@ impl Leader {
         stop: &Stop,
     ) -> Result<(), Ended> {
         let lost = tokio::select! {
+            // A manager that has ended or may no longer write cannot drain.
+            biased;
             ended = &mut running => {
                 self.give_up(thread, &self.handle.handover(), self.give_up_until(), &stop.abort).await;
                 return Ok(ended?);
@@ -271,6 +278,7 @@ impl Leader {
         self.leadership.mark_changed();
         loop {
             tokio::select! {
+                biased;
                 changed = self.leadership.changed() => if changed.is_err() {
                     return Ended::LeaseLost;
                 },

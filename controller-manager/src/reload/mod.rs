@@ -108,6 +108,7 @@ impl<'a> Reloader<'a> {
     {
         loop {
             tokio::select! {
+                biased;
                 _ = hangup.recv() => {}
                 () = file.next() => {}
             }

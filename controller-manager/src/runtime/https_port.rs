@@ -69,6 +69,7 @@ impl HttpsPort {
         async move {
             let mut serving = bound.serve(state, 0).await.map_err(|error| error_chain(&error))?;
             tokio::select! {
+                biased;
                 () = stop.drain.cancelled() => {}
                 error = serving.failed() => return Err(error_chain(&error)),
             }

@@ -51,8 +51,9 @@ where
     let stop = Stop::default();
     let program = program(stop.clone());
     let ended = tokio::select! {
-        ended = program => ended,
+        biased;
         never = signals.pass_to(stop) => match never {},
+        ended = program => ended,
         never = logs.flush_periodically() => match never {},
     };
     match ended {

@@ -117,6 +117,7 @@ pub(crate) async fn run(
     };
     let mut running = Box::pin(run_elected(manager, cluster, candidate, stop.clone()));
     let ended = tokio::select! {
+        biased;
         ended = &mut running => Ok(ended),
         failed = reloader.run() => match failed {
             Ok(never) => match never {},

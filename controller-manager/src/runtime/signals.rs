@@ -31,6 +31,7 @@ impl Signals {
 
     async fn next(&mut self) {
         tokio::select! {
+            biased;
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::imports::{Circle, Imports};
+use crate::imports::{Circle, Imports, rust_files};
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 
 /// Package and the packages that it may depend on within the workspace, outside of tests.
@@ -185,6 +185,51 @@ fn no_files_or_folders_of_a_crate_import_each_other_in_a_circle() {
     }
     circles.retain(|_, circles| !circles.is_empty());
     assert!(circles.is_empty(), "{circles:#?}");
+}
+
+/// Shows how the same is written with kube-rs alone.
+const OF_KUBE_RS: &str = "kcm-example-website-kube-rs";
+
+/// The lines of the `select!` in `text` that polls its branches in a random order.
+fn unbiased(text: &str) -> Vec<usize> {
+    let mut lines = text.lines().enumerate();
+    let mut found = Vec::new();
+    while let Some((number, line)) = lines.next() {
+        if line.trim_end().ends_with("select! {") {
+            let first = lines.find(|(_, line)| !line.trim_start().starts_with("//"));
+            if first.is_none_or(|(_, line)| line.trim() != "biased;") {
+                found.push(number + 1);
+            }
+        } else if line.contains("select! {") {
+            found.push(number + 1);
+        }
+    }
+    found
+}
+
+#[test]
+fn every_select_polls_its_branches_in_a_fixed_order() {
+    let metadata = metadata();
+    let mut found = Vec::new();
+    for package in metadata.workspace_packages() {
+        if OUTSIDE.contains(&package.name.as_str()) || package.name.as_str() == OF_KUBE_RS {
+            continue;
+        }
+        let sources = package.manifest_path.parent().expect("a manifest lies in a folder").join("src");
+        for file in rust_files(sources.as_std_path()) {
+            let text = std::fs::read_to_string(&file).expect("sources are readable");
+            found.extend(unbiased(&text).into_iter().map(|line| format!("{}:{line}", file.display())));
+        }
+    }
+    assert!(found.is_empty(), "tokio draws the order by itself, so that two runs with one seed differ: {found:#?}");
+}
+
+#[test]
+fn a_select_without_a_fixed_order_is_found() {
+    let biased = "tokio::select! {\n    // A reason.\n    biased;\n    a => {}\n}\n";
+    let random = "tokio::select! {\n    a => {}\n}\n";
+    assert_eq!(unbiased(&format!("{biased}{random}{biased}")), [6]);
+    assert_eq!(unbiased("tokio::select! { biased; a => {} }\n"), [1], "one line is not the form");
 }
 
 #[test]

@@ -142,6 +142,7 @@ impl<K: QueueKey> Tracker<K> {
             match due {
                 None => self.added.notified().await,
                 Some(due) => tokio::select! {
+                    biased;
                     () = self.added.notified() => continue,
                     () = tokio::time::sleep_until(due) => {}
                 },

@@ -87,6 +87,7 @@ impl Loops {
                         tracing::warn!(error = &*error, work = name, "Periodic work failed");
                     }
                     tokio::select! {
+                        biased;
                         () = cancel.cancelled() => return Ok(()),
                         () = tokio::time::sleep(period) => {}
                     }

@@ -39,15 +39,26 @@ pub const REFRESH_EVERY: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone)]
 pub struct Discovery {
     current: watch::Receiver<Arc<Resources>>,
-    /// Absent in tests.
-    source: Option<Arc<Source>>,
+    origin: Origin,
+}
+
+#[derive(Debug, Clone)]
+enum Origin {
+    Read(Arc<Source>),
+    /// Holds the sender, because receivers take its end for the end of the manager.
+    Fixed {
+        _sender: watch::Sender<Arc<Resources>>,
+    },
 }
 
 impl Discovery {
-    /// A discovery that never changes, for tests.
+    /// A discovery that never changes and sends no requests, for tests and simulations.
+    ///
+    /// [`Resources`] are read once by a [`Refresher`].
     #[must_use]
-    pub fn fixed(resources: Resources) -> Self {
-        Self { current: watch::channel(Arc::new(resources)).1, source: None }
+    pub fn fixed(resources: impl Into<Arc<Resources>>) -> Self {
+        let (sender, current) = watch::channel(resources.into());
+        Self { current, origin: Origin::Fixed { _sender: sender } }
     }
 
     /// Returns the last snapshot of discovery.
@@ -56,10 +67,13 @@ impl Discovery {
         Arc::clone(&self.current.borrow())
     }
 
-    /// Time since the snapshot was last read completely, whether or not it changed. `None` if it never was.
+    /// Time since the snapshot was last read completely, whether or not it changed. `None` if it never was, or is fixed.
     #[must_use]
     pub fn age(&self) -> Option<Duration> {
-        self.source.as_ref()?.age()
+        match &self.origin {
+            Origin::Read(source) => source.age(),
+            Origin::Fixed { .. } => None,
+        }
     }
 
     /// Returns `true` if a resource is served, by group, version and plural name.
@@ -80,8 +94,9 @@ impl Discovery {
     /// # Errors
     /// If the list of groups cannot be read. A group whose own discovery fails is listed in [`Resources::broken`].
     pub async fn fresh(&self) -> Result<Arc<Resources>, ApiError> {
-        if let Some(source) = &self.source {
-            source.refresh().await?;
+        match &self.origin {
+            Origin::Read(source) => source.refresh().await?,
+            Origin::Fixed { .. } => {}
         }
         Ok(self.resources())
     }
@@ -117,7 +132,7 @@ impl Refresher {
     /// The handle of the discovery.
     #[must_use]
     pub fn discovery(&self) -> Discovery {
-        Discovery { current: self.source.subscribe(), source: Some(Arc::clone(&self.source)) }
+        Discovery { current: self.source.subscribe(), origin: Origin::Read(Arc::clone(&self.source)) }
     }
 
     /// Believes the lists of `informers` from now on: a resource whose list gets a 404 leaves with the first snapshot
@@ -143,8 +158,9 @@ impl Refresher {
             loop {
                 // Either may end the wait: an outage that begins late in a period outlasts it.
                 tokio::select! {
-                    () = tokio::time::sleep(REFRESH_EVERY) => {}
+                    biased;
                     () = connection.lost() => {}
+                    () = tokio::time::sleep(REFRESH_EVERY) => {}
                 }
                 connection.reachable().await;
                 if let Err(error) = self.refresh().await {

@@ -29,6 +29,7 @@ mod decision;
 mod explanation;
 mod journal;
 mod lines;
+mod loop_keys;
 mod notes;
 mod queue_status;
 mod trigger;
@@ -40,6 +41,7 @@ pub use explanation::{
 };
 pub(crate) use explanation::{Reader, rfc3339};
 pub use journal::{DEFAULT_MEMORY, Journal};
+pub use loop_keys::{LoopKey, LoopKeys};
 pub use notes::{Noted, Notes, WriteNote};
 pub(crate) use queue_status::seconds as rounded_seconds;
 pub use queue_status::{DelayedKey, FailingKey, HeldKey, KeyError, QueueStatus};
@@ -56,6 +58,9 @@ pub(crate) trait Inspect: Send + Sync {
     fn queue_status(&self) -> QueueStatus;
     /// The numbers of the status only: reads no key.
     fn queue_counts(&self) -> QueueStatus;
+
+    /// All keys.
+    fn keys(&self) -> LoopKeys;
 
     /// The explanation of the keys that name `object`.
     fn explain(&self, object: &ObjectKey) -> KeyExplanation;

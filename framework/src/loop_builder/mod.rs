@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use kcm_api::{KnownView, ObjectKey, Resource, View};
-use kcm_client::{ApiClient, BoxError};
+use kcm_client::{ApiClient, BoxError, RequestOrigin};
 use kcm_config::Setting;
 use kcm_informers::{Cache, Change, Factory, HandlerOptions, Informer, ListOptions, MultiNamespaceInformer};
 use kcm_workqueue::{Queue, QueueOptions, RetryLimits};
@@ -398,7 +398,10 @@ impl<K: QueueKey> ControlLoopBuilder<K> {
 
     fn core(self) -> LoopCore {
         let context = self.context();
-        let LoopEnvironment { controller, api, live, metrics, .. } = self.environment;
+        let LoopEnvironment { controller, mut api, mut live, metrics, .. } = self.environment;
+        for client in [&mut api, &mut live] {
+            client.set_origin(RequestOrigin::of_loop(self.name));
+        }
         LoopCore { controller, name: self.name, api, live, context, metrics, caches: self.caches.into() }
     }
 

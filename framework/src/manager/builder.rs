@@ -13,6 +13,7 @@ use kcm_informers::Connection;
 use super::metrics::ManagerMetrics;
 use super::{Manager, ManagerHandle};
 use crate::controller::{ControllerDescriptor, Extensions, Registry, Selection};
+use crate::discovery::Discovery;
 use crate::explain::{DEFAULT_MEMORY, Journal};
 use crate::first_failure::FirstFailure;
 use crate::live_settings::LiveSettings;
@@ -40,6 +41,7 @@ pub struct ManagerBuilder {
     extensions: Extensions,
     explain_memory: usize,
     exposition: ExpositionOptions,
+    discovery: Option<Discovery>,
 }
 
 /// # Upstream
@@ -64,6 +66,7 @@ impl ManagerBuilder {
             extensions: Extensions::default(),
             explain_memory: DEFAULT_MEMORY,
             exposition: ExpositionOptions::default(),
+            discovery: None,
         }
     }
 
@@ -146,6 +149,14 @@ impl ManagerBuilder {
         Self { explain_memory: bytes, ..self }
     }
 
+    /// Takes the resources that the API server serves from `discovery`, and does not discover them. The default is to
+    /// discover them every [30 seconds](crate::discovery::REFRESH_EVERY).
+    ///
+    /// For simulations, in which discovery is most of a start: see [`Discovery::fixed`].
+    pub fn discovery(self, discovery: Discovery) -> Self {
+        Self { discovery: Some(discovery), ..self }
+    }
+
     /// The settings of the manager.
     #[must_use]
     pub const fn settings(&self) -> &Effective {
@@ -207,6 +218,7 @@ impl ManagerBuilder {
             failures: FirstFailure::new(self.ends_on_failure),
             extensions: self.extensions,
             journal: Journal::new(self.explain_memory),
+            discovery: self.discovery,
         }
     }
 }

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use super::stage::Stage;
 use crate::controller::{ControllerDescriptor, Registry, Selection};
 use crate::discovery::Discovery;
-use crate::explain::{KeyExplanation, QueueStatus, WaitExplanation};
+use crate::explain::{KeyExplanation, LoopKeys, QueueStatus, WaitExplanation};
 use crate::live_settings::LiveSettings;
 use crate::metrics::Metrics;
 use crate::panics::{PanicLog, TaskPanics};
@@ -139,6 +139,14 @@ impl ManagerHandle {
     pub fn queue_counts(&self) -> Vec<QueueStatus> {
         let inspected = self.inner.records.iter().flat_map(|record| record.inspected());
         inspected.map(|(_, one)| one.queue_counts()).collect()
+    }
+
+    /// All keys of all loops with keys, sorted by controller: a queue may hold very many. Loops of controllers that are not
+    /// initialized have none.
+    #[must_use]
+    pub fn loop_keys(&self) -> Vec<LoopKeys> {
+        let inspected = self.inner.records.iter().flat_map(|record| record.inspected());
+        inspected.map(|(_, one)| one.keys()).collect()
     }
 
     /// Explains the keys of a controller that name `object`, one explanation for each of its loops: what they wait for, and

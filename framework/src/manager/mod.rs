@@ -62,6 +62,8 @@ pub struct Manager {
     failures: FirstFailure,
     extensions: Extensions,
     journal: Arc<Journal>,
+    /// The discovery that replaces the manager's own.
+    discovery: Option<Discovery>,
 }
 
 /// The two requests to stop. Either request stops the manager.
@@ -77,6 +79,7 @@ impl Stop {
     /// Waits for either request. An abort cancels `drain` too, which is the token that tasks wait for.
     async fn requested(&self) {
         tokio::select! {
+            biased;
             () = self.drain.cancelled() => {}
             () = self.abort.cancelled() => self.drain.cancel(),
         }
@@ -156,6 +159,9 @@ impl Manager {
     pub async fn probe(&self) -> Result<(), ManagerError> {
         let manager = self.clients.client_for(ClientBuilder::MANAGER);
         wait_for_api_server(&manager, &self.server, API_SERVER_PATIENCE).await?;
+        if self.discovery.is_some() {
+            return Ok(());
+        }
         Refresher::new(manager).refresh().await.map_err(ManagerError::Discovery)
     }
 
@@ -177,6 +183,7 @@ impl Manager {
         };
         if ended.is_ok() {
             tokio::select! {
+                biased;
                 () = stop.requested() => {}
                 failure = failures.first() => ended = Err(failure.into()),
             }
@@ -260,6 +267,16 @@ impl Manager {
         }
     }
 
+    /// Discovers the resources that the API server serves, and starts to do so periodically.
+    async fn discover(&self, stages: &mut Stages) -> Result<Refresher, ManagerError> {
+        let client = self.clients.named_client_for(ClientBuilder::DISCOVERY, "", ClientBuilder::DISCOVERY_LIMITS);
+        let refresher = Refresher::new(client);
+        refresher.refresh().await.map_err(ManagerError::Discovery)?;
+        let running = refresher.clone();
+        stages.spawn(Stage::Context, "discovery", move |cancel| running.clone().run(cancel));
+        Ok(refresher)
+    }
+
     async fn context(
         &self,
         stages: &mut Stages,
@@ -276,12 +293,13 @@ impl Manager {
                 }
             });
         }
-        let discovery = self.clients.named_client_for(ClientBuilder::DISCOVERY, "", ClientBuilder::DISCOVERY_LIMITS);
-        let refresher = Refresher::new(discovery);
-        refresher.refresh().await.map_err(ManagerError::Discovery)?;
-        let discovery = refresher.discovery();
-        let of_informers = refresher.clone();
-        stages.spawn(Stage::Context, "discovery", move |cancel| refresher.clone().run(cancel));
+        let (discovery, refresher) = match &self.discovery {
+            Some(discovery) => (discovery.clone(), None),
+            None => {
+                let refresher = self.discover(stages).await?;
+                (refresher.discovery(), Some(refresher))
+            }
+        };
         let (clock, panics) = (Arc::clone(&self.clock), self.handle.panics().clone());
         let (events, sender) = Recorders::new(clock, panics, Arc::clone(&self.metrics), rng.u64(..));
         let sender = Arc::new(sender);
@@ -294,7 +312,9 @@ impl Manager {
             moments: self.handle.controls().moments().clone(),
             ..FactoryOptions::new(self.clients.informer_client(), rng.u64(..))
         });
-        of_informers.believe(&informers);
+        if let Some(refresher) = refresher {
+            refresher.believe(&informers);
+        }
         self.handle.started(informers.clone(), discovery.clone());
         Ok(Arc::new(SharedContext {
             clients: self.clients.clone(),

@@ -98,6 +98,8 @@ impl Stages {
             cancel.cancel();
             let drained = async { while running.join_next().await.is_some() {} };
             let ended = tokio::select! {
+                // Tasks that have ended need no abort.
+                biased;
                 () = drained => true,
                 () = abort.cancelled() => false,
                 () = tokio::time::sleep(grace) => false,

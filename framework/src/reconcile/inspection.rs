@@ -9,7 +9,8 @@ use tokio::time::Instant;
 use super::worker::Workers;
 use crate::consistency::pending_writes::PendingWrite;
 use crate::explain::{
-    Inspect, KeyExplanation, KeyState, QueueStatus, Reader, WaitExplanation, object_of, rounded_seconds,
+    Inspect, KeyExplanation, KeyState, LoopKey, LoopKeys, QueueStatus, Reader, WaitExplanation, object_of,
+    rounded_seconds,
 };
 use crate::progress::{HeldKeys, Progress, STALLED_AFTER, Stall};
 use crate::queue_key::QueueKey;
@@ -126,18 +127,31 @@ impl<K: QueueKey> Inspect for Workers<K> {
         }
     }
 
+    fn keys(&self) -> LoopKeys {
+        let keys = self.queue.find(|_| true).into_iter().map(|status| LoopKey {
+            object: object_of(&status.key),
+            state: state_of(status.stage).0,
+            is_added: status.is_added,
+            due_in: status.due_in,
+            failures: status.failures,
+            pending_writes: self.tracker.pending_writes_of(&status.key).map(|(writes, _)| writes).unwrap_or_default(),
+        });
+        LoopKeys {
+            controller: self.core.controller,
+            name: self.core.name,
+            reads: self.core.caches.iter().map(|cache| cache.resource().clone()).collect(),
+            resource: self.resource().cloned(),
+            keys: keys.collect(),
+        }
+    }
+
     fn explain(&self, object: &ObjectKey) -> KeyExplanation {
         let statuses = self.queue.find(|key| object_of(key) == *object);
         let resources: Vec<String> = self.core.caches.iter().map(|cache| cache.resource().to_string()).collect();
         let reader = Reader { resources: &resources, now: self.core.context.clock.now() };
         let mut waits_for: Vec<_> = statuses.iter().flat_map(|status| self.waits_for(status)).collect();
         waits_for.extend(self.held_back(object));
-        let state = statuses.first().map(|status| match status.stage {
-            KeyStage::Idle => (KeyState::Idle, None),
-            KeyStage::Ready(age) => (KeyState::Ready, Some(age)),
-            KeyStage::Processing(age) => (KeyState::Processing, Some(age)),
-            KeyStage::Parked(age) => (KeyState::WaitingForWrites, Some(age)),
-        });
+        let state = statuses.first().map(|status| state_of(status.stage));
         let (state, age) = state.unwrap_or_default();
         let triggers = self.recording.triggers().waiting(|key| object_of(key) == *object);
         KeyExplanation {
@@ -156,5 +170,15 @@ impl<K: QueueKey> Inspect for Workers<K> {
             pending_triggers: reader.triggers(&triggers),
             reconciles: reader.reconciles(&self.recording.journal().decisions(self.core.name, object)),
         }
+    }
+}
+
+/// The state of a key, and the time that it has been in it.
+const fn state_of(stage: KeyStage) -> (KeyState, Option<Duration>) {
+    match stage {
+        KeyStage::Idle => (KeyState::Idle, None),
+        KeyStage::Ready(age) => (KeyState::Ready, Some(age)),
+        KeyStage::Processing(age) => (KeyState::Processing, Some(age)),
+        KeyStage::Parked(age) => (KeyState::WaitingForWrites, Some(age)),
     }
 }

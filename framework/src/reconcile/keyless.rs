@@ -38,6 +38,7 @@ impl Keyless {
             let periodic = Arc::clone(&periodic);
             Box::pin(async move {
                 tokio::select! {
+                    biased;
                     () = periodic.run(&cancel) => {}
                     () = periodic.gate.check_pending_writes(&periodic.core.live) => {}
                 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use kcm_api::{ObjectKey, PartialObjectMeta, Resource, Uid, View as _};
-use kcm_client::{ApiClient, ApiError, Attempts, Call, Deleted, REQUEST_TIMEOUT, WriteOutcome, Written};
+use kcm_client::{ApiClient, ApiError, Attempts, Call, Deleted, REQUEST_TIMEOUT, RequestOrigin, WriteOutcome, Written};
 use kcm_informers::{Cache, ListOptions, UndecodableObject};
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -87,6 +87,13 @@ impl Session {
     /// Sets the object that the key names and the cache that holds it.
     pub(crate) fn act_for(&mut self, object: Option<(CacheIndex, ObjectKey)>) {
         self.object = object;
+    }
+
+    /// Has the requests carry the reconcile that sends them.
+    pub(super) fn sent_by(&mut self, origin: &RequestOrigin) {
+        for client in [&mut self.api, &mut self.writer, &mut self.live] {
+            client.set_origin(origin.clone());
+        }
     }
 
     /// The object that the key names, as the cache shows it now. `None` if the loop has no such cache.
@@ -189,9 +196,16 @@ impl Session {
     ///
     /// Names are generated here and not by the API server (`generateName`), so that the outcome of a request whose
     /// response was lost can be read by name. Set `generateName` to the same `base`, as users expect to see it.
+    ///
+    /// The letters depend on the uid of the object that the key names, and on the number of names generated for it before.
     #[must_use]
     pub fn generate_name(&self, base: &str) -> String {
-        self.context.names.generate(base)
+        let owner = self.acts_for.get().cloned().flatten().or_else(|| {
+            let (cache, key) = self.object.as_ref()?;
+            self.caches[*cache].object_state(key).map(|state| state.uid)
+        });
+        let owner = owner.map(|uid| uid.to_string()).unwrap_or_default();
+        self.context.names.generate(self.context.name, &owner, base)
     }
 
     /// Sends a call that ends the object with that uid, which the caches show as deleted or terminating then.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use kcm_api::ObjectKey;
-use kcm_client::error_chain;
+use kcm_client::{RequestOrigin, error_chain};
 use kcm_informers::{Backoff, panic_message};
 use kcm_workqueue::{Priority, Queue};
 use parking_lot::Mutex;
@@ -92,6 +92,7 @@ impl<K: QueueKey> Workers<K> {
                     return Ok(());
                 }
                 tokio::select! {
+                    biased;
                     ended = run_workers(&workers, &cancel, |token| Arc::clone(&shared).work(token)) => ended,
                     () = shared.tracker.check_pending_writes(&shared.core.live) => Ok(()),
                     () = shared.check_gate() => Ok(()),
@@ -114,6 +115,7 @@ impl<K: QueueKey> Workers<K> {
                 let gate = Gate::new(self.core.name, Arc::clone(&self.core.caches));
                 gate.enter().await.writes = writes;
                 tokio::select! {
+                    biased;
                     _ = gate.enter() => {}
                     () = gate.check_pending_writes(&self.core.live) => {}
                 }
@@ -184,9 +186,10 @@ impl<K: QueueKey> Workers<K> {
             return;
         }
         processing.session.act_for(self.tracker.object(&processing.key));
+        let attempt = self.queue.failures(&processing.key) + 1;
+        processing.session.sent_by(&RequestOrigin::of_key(self.core.name, &processing.key, attempt));
         let Processing { key, session, .. } = &processing;
         let object = key.object();
-        let attempt = self.queue.failures(key) + 1;
         let begun = self.recording.begin(key, attempt, session);
         let span = tracing::info_span!(
             "reconcile",

@@ -41,6 +41,7 @@ where
         }
         workers.range(wanted..).for_each(|(_, surplus)| surplus.cancel());
         tokio::select! {
+            biased;
             ended = tasks.join_next() => {
                 let Some(ended) = ended else { return Ok(()) };
                 let number = ended?;

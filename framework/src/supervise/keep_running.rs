@@ -47,6 +47,7 @@ pub(super) async fn keep_running(
         let started = Instant::now();
         let run = AssertUnwindSafe(async { (one.run)(cancel.clone()).await }).catch_unwind();
         let ended = tokio::select! {
+            biased;
             ended = run => ended,
             never = stalls::watch(context, record, at, one) => match never {},
         };

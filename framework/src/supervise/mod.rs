@@ -138,18 +138,19 @@ impl Supervisor {
             let life = cancel.child_token();
             let mut serving = pin!(self.serve(&life, turn));
             tokio::select! {
-                served = &mut serving => match served {
-                    Served::Ended => {}
-                    Served::NotStarted { outdated } => {
-                        cancel.run_until_cancelled(self.not_started(outdated, reloads)).await;
-                    }
-                },
+                biased;
                 () = self.controls.disabled(&self.descriptor) => {
                     tracing::info!(controller, "Stopping controller because it is now disabled");
                     self.record.enter(ControllerState::Stopping);
                     life.cancel();
                     self.drain(self.controls.grace(), serving.map(drop)).await;
                 }
+                served = &mut serving => match served {
+                    Served::Ended => {}
+                    Served::NotStarted { outdated } => {
+                        cancel.run_until_cancelled(self.not_started(outdated, reloads)).await;
+                    }
+                },
             }
         }
     }
@@ -214,6 +215,7 @@ impl Supervisor {
         tracing::warn!(controller, reason, "Controller is not started");
         self.record.enter(ControllerState::Disabled(reason));
         tokio::select! {
+            biased;
             () = self.controls.disabled(&self.descriptor) => {}
             _ = reloads.changed() => self.shared.live_settings.enable(controller),
         }
@@ -272,9 +274,10 @@ impl Supervisor {
                 session.cancelled().await;
             });
             let (grace, gone) = tokio::select! {
-                () = &mut running => return,
+                biased;
                 grace = self.controls.loops_must_stop(controller) => (grace, None),
                 resource = &mut gone => (self.controls.grace(), Some(resource)),
+                () = &mut running => return,
             };
             self.record.enter(ControllerState::Stopping);
             if let Some(resource) = &gone {

@@ -230,6 +230,7 @@ impl LoopRecord {
             state_for: self.state.since.elapsed(),
             failures: self.failures.count,
             last_error: self.failures.last.clone(),
+            reads: self.reads.iter().map(|cache| cache.resource().clone()).collect(),
             unsynced: unsynced.collect(),
             held: self.progress.as_ref().map(|progress| progress.held()).unwrap_or_default(),
             stall: self.stall.as_ref().map(|(key, since)| Stall { key: key.clone(), duration: since.elapsed() }),

@@ -82,6 +82,8 @@ pub struct LoopStatus {
     pub failures: u64,
     /// The last of these errors, kept after recovery.
     pub last_error: Option<String>,
+    /// The resources whose caches it reads.
+    pub reads: Vec<Resource>,
     /// The resources whose caches it reads and that have not synced, or may lack writes of the last leader.
     pub unsynced: Vec<Resource>,
     /// The keys that are held back.
@@ -159,6 +161,7 @@ mod tests {
             state_for: Duration::ZERO,
             failures: 0,
             last_error: None,
+            reads: Vec::new(),
             unsynced: vec![PODS],
             held: HeldKeys::default(),
             stall,

@@ -52,6 +52,7 @@ pub(crate) async fn prove_takeovers(
             }
         };
         tokio::select! {
+            biased;
             changed = takeovers.changed() => if changed.is_err() {
                 return std::future::pending().await;
             },

@@ -33,8 +33,9 @@ pub(crate) async fn prove(
         prove_synced(client, connection, (cache, currency), versions, since, ahead).await
     };
     tokio::select! {
-        evidence = proving => Some(evidence),
+        biased;
         () = currency.stopped() => None,
+        evidence = proving => Some(evidence),
     }
 }
 
@@ -85,6 +86,7 @@ async fn prove_synced(
             }
         };
         tokio::select! {
+            biased;
             // The sender lives as long as the cache.
             () = async { drop(as_of.wait_for(|as_of| *as_of >= since).await) } => {}
             Ok(()) = versions.changed() => proof.cache_reached(versions.borrow_and_update().clone()),

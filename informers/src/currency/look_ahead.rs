@@ -77,6 +77,7 @@ impl Ahead {
                 self.opened += 1;
             }
             tokio::select! {
+                biased;
                 shown = self.watches.next() => match shown {
                     Shown::Event(version) => self.history.event(version),
                     Shown::Bookmark { version, .. } => self.history.bookmark(version),

@@ -95,16 +95,18 @@ impl Bound {
         let (drain, watched) = (stop.drain.clone(), cluster.clone());
         tasks.start("the simulation of nodes", async move {
             tokio::select! {
-                () = watched.failed() => Err("the nodes stand still: their simulation has panicked".to_owned()),
+                biased;
                 () = drain.cancelled() => Ok(()),
+                () = watched.failed() => Err("the nodes stand still: their simulation has panicked".to_owned()),
             }
         });
         if let Some(socket) = socket {
             let (drain, cluster) = (stop.drain.clone(), cluster.clone());
             tasks.start("the socket for commands", async move {
                 tokio::select! {
-                    () = socket.serve(cluster) => {}
+                    biased;
                     () = drain.cancelled() => {}
+                    () = socket.serve(cluster) => {}
                 }
                 Ok(())
             });

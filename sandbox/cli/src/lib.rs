@@ -126,6 +126,7 @@ impl Sandbox {
     pub async fn run(self, stop: Stop) -> Result<(), RunError> {
         let saves = self.0.options.save.is_some();
         tokio::select! {
+            biased;
             () = stop.abort.cancelled() => {
                 if saves {
                     let reason = "ended at once, as a second signal asked: not everything was saved";
@@ -140,9 +141,10 @@ impl Sandbox {
 
 async fn bind_and_run(plan: Plan, stop: &Stop) -> Result<(), RunError> {
     let bound = tokio::select! {
-        bound = Bound::bind(plan) => bound.map_err(RunError::Refused)?,
+        biased;
         // Nothing runs yet, and dropping the future removes what was created.
         () = stop.drain.cancelled() => return Ok(()),
+        bound = Bound::bind(plan) => bound.map_err(RunError::Refused)?,
     };
     bound.run(stop).await.map_err(RunError::Failed)
 }

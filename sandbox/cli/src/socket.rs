@@ -77,6 +77,8 @@ impl Socket {
         let mut clients = JoinSet::new();
         loop {
             tokio::select! {
+                biased;
+                Some(_) = clients.join_next() => {}
                 accepted = self.listener.accept(), if clients.len() < CLIENTS => match accepted {
                     Ok((stream, _)) => {
                         let answer = answer(stream, cluster.clone());
@@ -85,7 +87,6 @@ impl Socket {
                     }
                     Err(_) => sleep(ACCEPT_RETRY).await,
                 },
-                Some(_) = clients.join_next() => {}
             }
         }
     }

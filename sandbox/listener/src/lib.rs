@@ -244,6 +244,7 @@ impl Listener {
             }
         };
         tokio::select! {
+            biased;
             () = stop => {}
             () = accept => {}
         }

@@ -356,6 +356,7 @@ status: {token: %s}' "$WHO""#;
             }
         };
         tokio::select! {
+            biased;
             _ = plugin.current() => panic!("it waits"),
             () = has_started => {}
         }

@@ -111,7 +111,7 @@ fn reachable<'a>(from: &'a String, edges: &'a BTreeMap<String, BTreeSet<String>>
     reached
 }
 
-fn rust_files(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn rust_files(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut open = vec![folder.to_path_buf()];
     while let Some(folder) = open.pop() {

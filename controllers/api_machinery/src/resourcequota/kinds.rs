@@ -195,6 +195,7 @@ impl Kinds {
                 .collect();
             loop {
                 tokio::select! {
+                    biased;
                     result = changes.changed() => match result {
                         Ok(()) => break,
                         Err(_) => return,

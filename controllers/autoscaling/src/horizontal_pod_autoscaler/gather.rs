@@ -150,6 +150,7 @@ impl Gathering {
             let started = std::mem::take(&mut *self.started.lock());
             running.extend(started.into_iter().map(async |(job, _step)| self.perform(job).await));
             tokio::select! {
+                biased;
                 () = self.notify.notified() => {}
                 Some(()) = running.next() => {}
             }

@@ -8,6 +8,7 @@ use futures::FutureExt as _;
 use kcm_api::{ObjectKey, PartialObjectMeta};
 use kcm_config::gates::POD_DELETION_COST;
 use kcm_framework::client::Unreachable;
+use kcm_framework::discovery::Discovery;
 use kcm_framework::events::{EventType, ObjectReference};
 use kcm_framework::workqueue::Priority;
 use kcm_framework::{Loops, ManagerError, StartGroup};
@@ -387,4 +388,44 @@ async fn a_reconcile_that_does_not_end_is_given_up_after_the_grace_or_at_the_sec
         world.manager.ended().await.unwrap();
         assert_eq!(begun.elapsed(), ends);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fixed_discovery_sends_no_request_and_never_ends() {
+    let known = Arc::new(Mutex::new(None));
+    let keep = Arc::clone(&known);
+    let discovering = Setup::on(&sandbox()).controller(descriptor("a-controller"), move |context| {
+        *keep.lock() = Some(context.discovery().resources());
+        async { Ok(Loops::new()) }
+    });
+    let discovering = discovering.start();
+    until("it was initialized", || known.lock().is_some()).await;
+    drop(discovering);
+
+    let sandbox = sandbox();
+    let discovery = Discovery::fixed(known.lock().take().unwrap());
+    let has_changed = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&has_changed);
+    let manager = Setup::on(&sandbox).discovery(discovery).controller(descriptor("a-controller"), move |context| {
+        let count = Arc::clone(&count);
+        async move {
+            let changes = context.discovery().changes();
+            assert!(context.discovery().is_available(&SETS));
+            Ok(Loops::new().task("waits", move |_| {
+                let (mut changes, count) = (changes.clone(), Arc::clone(&count));
+                async move {
+                    drop(changes.changed().await);
+                    count.fetch_add(1, Ordering::SeqCst);
+                    Ok(())
+                }
+                .boxed()
+            }))
+        }
+    });
+    let manager = manager.start();
+    tokio::time::sleep(Duration::from_mins(10)).await;
+    assert!(manager.handle.controller("a-controller").unwrap().loops.len() == 1);
+    let asked: Vec<String> = sandbox.requests().into_iter().map(|request| request.path).collect();
+    assert!(!asked.iter().any(|path| path == "/api" || path == "/apis"), "{asked:?}");
+    assert_eq!(has_changed.load(Ordering::SeqCst), 0, "an end of the changes would end loops");
 }

@@ -1,16 +1,22 @@
 //! The parts of a session besides the client: the time and the recorder.
 
+use std::sync::Arc;
+
 use futures::FutureExt as _;
 use kcm_api::{Document, Documented, KnownView, Meta, ObjectKey, PartialObjectMeta, Resource, View};
-use kcm_framework::client::Payload;
+use kcm_framework::client::{Payload, RequestOrigin};
+use kcm_framework::consistency::pending_writes::PendingWrite;
 use kcm_framework::events::{Event, EventText};
+use kcm_framework::explain::KeyState;
 use kcm_framework::{Loops, Reconcile, ReconcileError, Session, Source, async_trait};
 use kcm_informers::Informer;
-use kcm_sandbox_apiserver::EVENTS;
+use kcm_sandbox_apiserver::{EVENTS, Fault, Sandbox, Status, Verb};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tower::ServiceExt as _;
 
 use crate::guarantees::support::{
-    CONTROLLER, PARTS, SETS, Setup, World, descriptor, key, part, sandbox, seconds, set, until,
+    CONTROLLER, Options, PARTS, SETS, Setup, World, descriptor, key, part, sandbox, seconds, set, settle, until,
 };
 
 struct Greeted;
@@ -180,4 +186,83 @@ async fn an_object_is_applied_again_where_it_is_not_as_configured_and_only_there
     tokio::time::sleep(seconds(60)).await;
     let patches = sandbox.requests().iter().filter(|request| request.method == "PATCH").count();
     assert_eq!(patches, 3);
+}
+
+/// A client that notes the origins of the creations of parts.
+fn noting(sandbox: &Sandbox, origins: &Arc<Mutex<Vec<Option<RequestOrigin>>>>) -> kube::Client {
+    let (service, origins) = (sandbox.service(), Arc::clone(origins));
+    let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+        if *request.method() == http::Method::POST && request.uri().path().ends_with("/parts") {
+            origins.lock().push(request.extensions().get::<RequestOrigin>().cloned());
+        }
+        service.clone().oneshot(request)
+    });
+    kube::Client::new(service, "default")
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_request_carries_the_loop_the_key_and_the_attempt_that_sends_it() {
+    let (sandbox, origins) = (sandbox(), Arc::default());
+    drop(sandbox.faults().inject(Fault::on(Verb::Create).resource(PARTS).times(1).fail(Status::new(
+        400,
+        "BadRequest",
+        "as the test wants it",
+    ))));
+    let options = Options { client: Some(noting(&sandbox, &origins)), ..Options::default() };
+    let world = World::with(options, &sandbox, |turn| turn.create_missing().boxed()).await;
+    world.create_set("a", 1);
+    until("it was created", || sandbox.list(&PARTS, None).len() == 1).await;
+    let of = |attempt| {
+        let origin = RequestOrigin::of_key("sets", &key("a"), attempt);
+        assert_eq!(origin.key.as_deref(), Some("default/a"));
+        Some(origin)
+    };
+    assert_eq!(*origins.lock(), [of(1), of(2)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn names_of_new_objects_do_not_depend_on_other_keys() {
+    let mut names = Vec::new();
+    for others in [0, 3] {
+        let world = World::start(|turn| turn.create_missing().boxed()).await;
+        (0..others).for_each(|number| world.create_set(&format!("other-{number}"), 2));
+        until("the others have their parts", || world.sandbox.list(&PARTS, None).len() == 2 * others).await;
+        world.create_set("a", 2);
+        until("it has its parts", || world.sandbox.list(&PARTS, None).len() == 2 * others + 2).await;
+        let mut own = world.sandbox.list(&PARTS, None);
+        own.retain(|part| part["metadata"]["labels"]["set"] == "a");
+        names.push(own.iter().map(|part| part["metadata"]["name"].clone()).collect::<Vec<_>>());
+    }
+    assert_eq!(names[0], names[1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_keys_of_a_loop_can_be_seen_with_their_due_times_and_pending_writes() {
+    let sandbox = sandbox();
+    let world = World::with(Options::default(), &sandbox, |turn| {
+        async move {
+            if turn.key.name() == "late" {
+                turn.session.requeue_after(seconds(90));
+            }
+            turn.create_missing().await
+        }
+        .boxed()
+    })
+    .await;
+    sandbox.faults().hold_watches(&PARTS);
+    world.create_set("late", 0);
+    world.create_set("parked", 1);
+    until("it was created", || sandbox.list(&PARTS, None).len() == 1).await;
+    settle().await;
+    let seen = world.manager.handle.loop_keys();
+    let [sets] = &seen[..] else { panic!("{seen:?}") };
+    assert_eq!((sets.controller, sets.name, &sets.resource), (CONTROLLER, "sets", &Some(SETS)));
+    assert_eq!(sets.reads, [SETS, PARTS]);
+    let [late, parked] = &sets.keys[..] else { panic!("{sets:?}") };
+    assert_eq!((&late.object, late.state, late.failures), (&key("late"), KeyState::Idle, 0));
+    assert!(late.due_in.is_some_and(|due| due > seconds(89)) && late.pending_writes.is_empty(), "{late:?}");
+    assert_eq!((&parked.object, parked.state), (&key("parked"), KeyState::WaitingForWrites));
+    assert!(matches!(parked.pending_writes[..], [PendingWrite::Version { cache: 1, .. }]), "{parked:?}");
+    let status = world.manager.handle.controller(CONTROLLER).unwrap();
+    assert_eq!(status.loops[0].reads, [SETS, PARTS]);
 }

@@ -31,7 +31,7 @@ use crate::kinds::{Behaviour, Kind, Kinds, NAMESPACES};
 use crate::options::SandboxOptions;
 use crate::patch;
 use crate::patch::Patched;
-use crate::random::Random;
+use crate::random::{Identities, Random};
 use crate::request::{FieldManager, Now, Query, Target, Verb, Write, manager_of};
 use crate::schema;
 use crate::server::admission::{Attempt, Hook};
@@ -56,7 +56,9 @@ pub(crate) struct Sent<'a> {
 pub(crate) struct Server {
     pub(crate) store: Store,
     pub(crate) kinds: Kinds,
+    /// The durations of watches.
     pub(crate) random: Random,
+    pub(crate) identities: Identities,
     pub(crate) allocations: Allocations,
     pub(crate) hooks: Vec<Hook>,
     /// Handlers by path, beside the kinds.
@@ -74,6 +76,7 @@ impl Server {
             store: Store::new(options.watch_window),
             kinds: Kinds::built_in(options.beta_apis),
             random: Random::new(options.seed),
+            identities: Identities::new(options.seed),
             allocations: Allocations::default(),
             hooks: Vec::new(),
             aggregated: Vec::new(),

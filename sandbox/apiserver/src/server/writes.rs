@@ -27,7 +27,7 @@ use crate::validate;
 
 const MODIFIED: &str = "the object has been modified; please apply your changes to the latest version and try again";
 /// Number of retries for a generated name that exists.
-const NAME_ATTEMPTS: u32 = 8;
+const NAME_ATTEMPTS: usize = 8;
 
 impl Server {
     pub(crate) fn create(&mut self, write: Write<'_>, mut object: Value) -> Result<Arc<Value>, Status> {
@@ -47,7 +47,7 @@ impl Server {
         for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"] {
             json::set(&mut object, &["metadata", field], None);
         }
-        json::set(&mut object, &["metadata", "uid"], Some(self.random.uid().into()));
+        json::set(&mut object, &["metadata", "uid"], Some(self.identities.uid(&kind.resource, &key).into()));
         json::set(&mut object, &["metadata", "creationTimestamp"], Some(write.now.stamp(0).into()));
         generation::begin(&kind, &mut object);
         let given = apply::take_managed_fields(&mut object);
@@ -80,8 +80,13 @@ impl Server {
             }
             return Err(taken);
         }
-        self.allocations.allocate(&self.store, &mut self.random, &kind, &mut object)?;
+        let mut choices = self.identities.choices(&kind.resource, &key);
+        self.allocations.allocate(&self.store, &mut choices, &kind, &mut object)?;
         apply::set_managed_fields(owners, None, &mut object);
+        if !write.dry_run {
+            let base = json::text(&object, &["metadata", "generateName"]).filter(|_| generated);
+            self.identities.created(&kind.resource, &key, base);
+        }
         Ok(self.commit(&kind, key, object, write))
     }
 
@@ -169,7 +174,8 @@ impl Server {
             errors.extend(validate::event_change(&old, &new));
         }
         refuse_invalid(&kind, &new, &errors)?;
-        self.allocations.allocate(&self.store, &mut self.random, &kind, &mut new)?;
+        let mut choices = self.identities.choices(&kind.resource, &key);
+        self.allocations.allocate(&self.store, &mut choices, &kind, &mut new)?;
         apply::set_managed_fields(owners, Some(&old), &mut new);
         self.admit(&Attempt {
             verb: Verb::Update,
@@ -214,12 +220,7 @@ impl Server {
     }
 
     /// Generates a name from `generateName`, and reports whether it did.
-    fn choose_name(
-        &mut self,
-        resource: &Resource,
-        namespace: Option<&str>,
-        object: &mut Value,
-    ) -> Result<bool, Status> {
+    fn choose_name(&self, resource: &Resource, namespace: Option<&str>, object: &mut Value) -> Result<bool, Status> {
         if !json::name(object).is_empty() {
             return Ok(false);
         }
@@ -227,12 +228,14 @@ impl Server {
             let errors = [FieldError::required("metadata.name", "name or generateName is required")];
             return Err(Status::invalid(&resource.group, &resource.kind, "", &errors));
         };
-        let mut name = self.random.name(&prefix);
-        for _ in 1..NAME_ATTEMPTS {
-            if self.store.get(resource, &json::key_of(resource, namespace, &name)).is_none() {
+        let is_taken = |name: &String| self.store.get(resource, &json::key_of(resource, namespace, name)).is_some();
+        let mut names = self.identities.names(resource, namespace, &prefix);
+        let mut name = names.next().unwrap_or_default();
+        for next in names.take(NAME_ATTEMPTS - 1) {
+            if !is_taken(&name) {
                 break;
             }
-            name = self.random.name(&prefix);
+            name = next;
         }
         json::set(object, &["metadata", "name"], Some(name.into()));
         Ok(true)

@@ -109,6 +109,7 @@ impl WatchStream {
             };
             // The stream holds the state and with it the notifier, so the channel cannot close.
             tokio::select! {
+                biased;
                 _ = self.notifier.changed() => {}
                 () = time_up => {}
             }

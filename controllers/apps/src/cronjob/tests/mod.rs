@@ -4,6 +4,7 @@ mod event_mapping;
 mod explain;
 mod faults;
 mod history;
+mod invariants;
 mod missed;
 mod plan;
 mod schedule;

@@ -7,6 +7,7 @@ mod events;
 mod explain;
 mod fixtures;
 mod history;
+mod invariants;
 mod limits;
 mod manage;
 mod node_updates;

@@ -7,6 +7,7 @@ mod event_mapping;
 mod events;
 mod explain;
 mod fixtures;
+mod invariants;
 mod observe;
 mod plan;
 mod progress;

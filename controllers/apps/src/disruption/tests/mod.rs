@@ -2,6 +2,7 @@ mod apply;
 mod controllers;
 mod event_mapping;
 mod explain;
+mod invariants;
 mod plan;
 mod stale;
 mod status;

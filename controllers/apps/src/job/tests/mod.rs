@@ -5,6 +5,7 @@ mod event_mapping;
 mod faults;
 mod fixtures;
 mod indexes;
+mod invariants;
 mod kubelet;
 mod latency;
 mod metrics;

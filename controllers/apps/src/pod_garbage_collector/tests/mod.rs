@@ -1,5 +1,6 @@
 mod apply;
 mod failed_status;
+mod invariants;
 mod plan;
 mod quarantine;
 

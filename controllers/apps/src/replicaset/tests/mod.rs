@@ -1,2 +1,3 @@
 mod apply;
 mod cluster;
+mod invariants;

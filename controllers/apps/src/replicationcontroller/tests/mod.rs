@@ -1,6 +1,7 @@
 //! Whole reconciles on an API server in the process. What is decided has its tables in `shared/replicas`.
 
 mod faults;
+mod invariants;
 mod life;
 
 use std::ops::Deref;

@@ -9,6 +9,7 @@ mod faults;
 mod fixtures;
 mod gates;
 mod identity;
+mod invariants;
 mod life;
 mod new_objects;
 mod plan;

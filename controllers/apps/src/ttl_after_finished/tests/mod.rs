@@ -1,5 +1,6 @@
 mod apply;
 mod event_mapping;
+mod invariants;
 mod plan;
 
 use std::sync::Arc;

@@ -11,6 +11,7 @@ use futures::future::BoxFuture;
 use kcm_config::{Loaded, Sources, Table, generic};
 use kcm_framework::client::Limits;
 use kcm_framework::clock::SimulatedClock;
+use kcm_framework::discovery::Discovery;
 use kcm_framework::{
     BoxError, ControllerContext, ControllerDescriptor, ControllerState, Extensions, GRACE, Loops, Manager,
     ManagerError, ManagerHandle, Metrics, Registry, Selection, Stop,
@@ -54,6 +55,7 @@ pub(crate) struct Setup {
     min_resync: Duration,
     grace: Duration,
     ends_on_failure: bool,
+    discovery: Option<Discovery>,
 }
 
 impl Setup {
@@ -69,6 +71,7 @@ impl Setup {
             min_resync: Duration::from_hours(12),
             grace: GRACE,
             ends_on_failure: false,
+            discovery: None,
         }
     }
 
@@ -88,6 +91,12 @@ impl Setup {
     /// Goes to the API server through another client.
     pub(crate) fn client(mut self, client: kube::Client) -> Self {
         self.client = client;
+        self
+    }
+
+    /// Replaces the manager's own discovery.
+    pub(crate) fn discovery(mut self, discovery: Discovery) -> Self {
+        self.discovery = Some(discovery);
         self
     }
 
@@ -131,7 +140,11 @@ impl Setup {
         let selection = Selection::parse(self.selected, &registry, &[]).unwrap();
         let extensions = Extensions::default();
         extensions.insert(self.inits);
-        Manager::builder(registry, *settings)
+        let mut builder = Manager::builder(registry, *settings);
+        if let Some(discovery) = self.discovery {
+            builder = builder.discovery(discovery);
+        }
+        builder
             .selection(selection)
             .limits(Limits::UNLIMITED)
             .clock(SimulatedClock::starting_at(self.sandbox.now()))

@@ -118,6 +118,7 @@ async fn evict_at_once(sandbox: &Sandbox, names: &[String]) {
         }
     };
     tokio::select! {
+        biased;
         _ = join_all(evicted) => {}
         () = kubelets => {}
     }

@@ -1,0 +1,109 @@
+//! Histories that are written down by hand.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kcm_framework::api::Resource;
+use kcm_simulation::{Author, Change, History};
+use kcm_testing::sandbox::Verb;
+use serde_json::{Value, json};
+
+use super::{key_of, name};
+use crate::tests::cluster::NAMESPACE;
+
+/// A history under construction.
+///
+/// An author is the name of a loop, or `user`. The key of a loop is `web` in the test's namespace.
+#[derive(Default)]
+pub(crate) struct Story(History);
+
+impl Story {
+    /// Begins with these objects.
+    pub(crate) fn of(objects: impl IntoIterator<Item = (Resource, Value)>) -> Self {
+        let mut story = Self::default();
+        for (resource, object) in objects {
+            story.0.start.entry(resource).or_default().insert(key_of(&object), Arc::new(object));
+        }
+        story
+    }
+
+    pub(crate) fn history(self) -> History {
+        self.0
+    }
+
+    pub(crate) fn create(self, author: &str, resource: &Resource, object: Value) -> Self {
+        self.change(author, Verb::Create, resource, object.clone(), Some(object))
+    }
+
+    /// Changes the object of that name by `edit`.
+    pub(crate) fn edit(self, author: &str, resource: &Resource, of: &str, edit: impl FnOnce(&mut Value)) -> Self {
+        let mut object = self.current(resource, of);
+        edit(&mut object);
+        self.change(author, Verb::Update, resource, object.clone(), Some(object))
+    }
+
+    /// Removes the object of that name, with its uid as the precondition.
+    pub(crate) fn delete(self, author: &str, resource: &Resource, of: &str) -> Self {
+        let object = self.current(resource, of);
+        let mut story = self.change(author, Verb::Delete, resource, object.clone(), None);
+        let sent = json!({ "preconditions": { "uid": object["metadata"]["uid"] } });
+        story.last().sent = Arc::new(sent);
+        story
+    }
+
+    /// The last change was sent with this body.
+    pub(crate) fn sent(mut self, body: Value) -> Self {
+        self.last().sent = Arc::new(body);
+        self
+    }
+
+    /// The reconcile of the last change saw its object before the first change.
+    pub(crate) fn seeing_the_start(mut self) -> Self {
+        self.last().seen = Some(1);
+        self
+    }
+
+    /// The last change happened at this time.
+    pub(crate) fn at(mut self, time: Duration) -> Self {
+        self.last().at = time;
+        self
+    }
+
+    fn last(&mut self) -> &mut Change {
+        self.0.changes.last_mut().expect("a change comes first")
+    }
+
+    fn current(&self, resource: &Resource, of: &str) -> Value {
+        let end = self.0.end();
+        let found = end.get(resource).and_then(|objects| objects.values().find(|object| name(object) == of));
+        Value::clone(found.expect("the object must exist"))
+    }
+
+    fn change(mut self, author: &str, verb: Verb, resource: &Resource, of: Value, after: Option<Value>) -> Self {
+        let key = key_of(&of);
+        let before = self.0.end().get(resource).and_then(|objects| objects.get(&key)).cloned();
+        let author = match author {
+            "user" => Author::User,
+            name => Author::Loop { process: 1, name: name.to_owned(), key: format!("{NAMESPACE}/web") },
+        };
+        let version = 10 + self.0.changes.len() as u64;
+        let after = after.map(Arc::new);
+        let sent = after.clone().unwrap_or_default();
+        let (at, resource, subresource, answered, seen) = (Duration::ZERO, resource.clone(), None, true, None);
+        self.0.changes.push(Change {
+            at,
+            author,
+            verb,
+            resource,
+            subresource,
+            key,
+            version,
+            before,
+            after,
+            sent,
+            answered,
+            seen,
+        });
+        self
+    }
+}
