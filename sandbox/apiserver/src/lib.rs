@@ -75,6 +75,7 @@
 //! ```
 
 mod apply;
+mod clock;
 mod decode;
 mod defaults;
 mod describe;
@@ -103,6 +104,7 @@ mod validate;
 // Types in the public signatures of this crate.
 pub use kcm_api::{ObjectKey, Resource};
 
+pub use clock::ManualClock;
 pub use faults::{Cut, Fault};
 pub use kinds::{
     CONFIG_MAPS, DEPLOYMENTS, EVENTS, LEASES, NAMESPACES, NODES, PODS, REPLICA_SETS, RESOURCE_QUOTAS, ScalePaths,
@@ -116,6 +118,7 @@ pub use sandbox::manifests::load::LoadErrors;
 pub use sandbox::manifests::save::SaveError;
 pub use server::admission::Attempt;
 pub use server::usage::{USAGE_CPU, USAGE_MEMORY};
+pub use service::exchange::{Exchanged, LineKind, OpenWatch, WatchLine, WatchStep};
 pub use service::log::Request;
 pub use service::{ConnectionLost, ResponseBody, SandboxService, status_response};
 pub use status::{Cause, Details, FieldError, Status};

@@ -26,7 +26,7 @@ const NODE_PORTS: std::ops::RangeInclusive<u64> = 30_000..=32_767;
 /// The addresses and node ports of the stored services.
 ///
 /// Each write of a service is read once, so that a new service costs the same however many there are.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Allocations {
     /// The version of the store up to which writes are read.
     version: u64,
@@ -38,7 +38,7 @@ pub(crate) struct Allocations {
 }
 
 /// The address and ports of one service.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Allocated {
     address: Option<String>,
     ports: BTreeSet<u64>,

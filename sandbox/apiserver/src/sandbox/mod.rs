@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use kcm_api::{ObjectKey, Resource};
 use serde_json::{Value, json};
 
+use crate::clock::{ManualClock, SandboxClock};
 use crate::event_view;
 use crate::json;
 use crate::kinds::ScalePaths;
@@ -54,11 +55,34 @@ impl Sandbox {
     /// Starts an API server that contains only the initial namespaces.
     #[must_use]
     pub fn new(options: SandboxOptions) -> Self {
+        Self::on(options, SandboxClock::tokio())
+    }
+
+    /// Starts an API server like [`Sandbox::new`] whose time is `clock`. Use [`Sandbox::exchange`] and [`DirectClient`] on it:
+    /// delays of faults and streams of watches follow tokio's clock.
+    ///
+    /// [`DirectClient`]: crate::direct::DirectClient
+    #[must_use]
+    pub fn with_clock(options: SandboxOptions, clock: ManualClock) -> Self {
+        Self::on(options, SandboxClock::manual(clock))
+    }
+
+    fn on(options: SandboxOptions, clock: SandboxClock) -> Self {
         let server = Server::new(&options);
-        let shared = Arc::new(Shared::new(server, &options));
+        let shared = Arc::new(Shared::new(server, &options, clock));
         let now = shared.now();
         shared.change(|state| state.server.create_first_namespaces(now));
         Self { shared }
+    }
+
+    /// Returns an API server of its own with the same objects, past events, kinds and hooks, whose time is `clock`.
+    ///
+    /// `clock` is advanced to the time of this one. Both servers number, name and time their next writes alike. What the
+    /// one does afterwards, the other does not see. Injected faults, logged requests and open watches are not
+    /// copied. Hooks and path handlers are the same closures, so they must not change anything.
+    #[must_use]
+    pub fn fork(&self, clock: ManualClock) -> Self {
+        Self { shared: Arc::new(self.shared.fork(clock)) }
     }
 
     /// Reads the served kinds.
@@ -130,7 +154,7 @@ impl Sandbox {
 
     /// Adds an admission hook, which may reject writes; it runs after validation, also for direct writes.
     pub fn admit(&self, hook: impl Fn(&Attempt<'_>) -> Result<(), Status> + Send + Sync + 'static) {
-        self.shared.change_rules(|state| state.server.hooks.push(Box::new(hook)));
+        self.shared.change_rules(|state| state.server.hooks.push(Arc::new(hook)));
     }
 
     /// Returns the fault controls of this API server.

@@ -1,5 +1,7 @@
 //! Admission hooks of tests.
 
+use std::sync::Arc;
+
 use kcm_api::{ObjectKey, Resource};
 use serde_json::Value;
 
@@ -46,4 +48,4 @@ impl Attempt<'_> {
 }
 
 /// An admission hook; an error rejects the write.
-pub(crate) type Hook = Box<dyn Fn(&Attempt<'_>) -> Result<(), Status> + Send + Sync>;
+pub(crate) type Hook = Arc<dyn Fn(&Attempt<'_>) -> Result<(), Status> + Send + Sync>;

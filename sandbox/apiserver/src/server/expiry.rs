@@ -16,7 +16,7 @@ use crate::server::Server;
 pub const EVENT_LIFE: Duration = Duration::from_hours(1);
 
 /// The expiry times of events.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Expiry {
     by_key: BTreeMap<ObjectKey, Duration>,
     by_time: BTreeSet<(Duration, ObjectKey)>,

@@ -51,7 +51,8 @@ pub(crate) struct Sent<'a> {
     pub(crate) body: &'a [u8],
 }
 
-/// The whole state of the API server.
+/// The whole state of the API server. A clone shares stored objects, past events and hooks, none of which change.
+#[derive(Clone)]
 pub(crate) struct Server {
     pub(crate) store: Store,
     pub(crate) kinds: Kinds,

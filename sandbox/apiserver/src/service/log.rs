@@ -41,6 +41,11 @@ impl Log {
         Self { requests: VecDeque::new(), forgotten: 0, limit }
     }
 
+    /// Returns an empty log of the same size.
+    pub(crate) fn emptied(&self) -> Self {
+        Self::new(self.limit)
+    }
+
     /// Logs a request and returns its number.
     pub(crate) fn begin(&mut self, request: impl FnOnce() -> Request) -> u64 {
         if self.limit == 0 {

@@ -1,5 +1,6 @@
 //! The API as a tower service: the thin shell around [`crate::server`].
 
+pub(crate) mod exchange;
 pub(crate) mod log;
 pub(crate) mod shared;
 pub(crate) mod stream;
@@ -174,26 +175,62 @@ async fn perform(
         Some(Effect::Fail(status)) => return Ok(status_response(&status)),
         Some(Effect::Disconnect) => return Err(ConnectionLost),
         Some(Effect::Stall) => std::future::pending().await,
-        Some(Effect::NotReady) => return Ok(answer(500, TEXT, full(ETCD_FAILS.into()))),
+        Some(Effect::NotReady) => return Ok(not_ready()),
     }
-    let answered = match route {
-        Err(status) => Err(status),
-        Ok(Route::Other(path)) => match aggregated(shared, parts).await {
-            Some(answered) => answered,
-            None => other(shared, parts, &path),
-        },
-        Ok(Route::Resource(target, query)) => {
-            if target.verb.is_write() {
-                write(shared, &parts.headers, body, &target, &query)
-            } else {
-                read(shared, &parts.headers, &target, &query).await
-            }
+    if let Ok(Route::Resource(target, query)) = &route
+        && let Some(version) = awaited_version(target, query)
+    {
+        wait_for_version(shared, version).await;
+    }
+    let answered = match find(shared, parts, body, route) {
+        Ok(Found::Response(response)) => Ok(response),
+        Ok(Found::Watch(watch, timeout)) => {
+            let stream = WatchStream::open(shared, &mut shared.lock(), *watch, timeout);
+            Ok(answer(200, JSON, StreamBody::new(stream.frames()).boxed_unsync()))
         }
+        Ok(Found::Silence) => std::future::pending().await,
+        Err(status) => Err(status),
     };
     if verdict.effect == Some(Effect::LoseAnswer) {
         return Err(ConnectionLost);
     }
     Ok(answered.unwrap_or_else(|status| status_response(&status)))
+}
+
+/// The response to a request, before it is sent.
+enum Found {
+    Response(Response<ResponseBody>),
+    /// A watch, and the time after which it ends.
+    Watch(Box<Watch>, Duration),
+    /// The handler of the path never responds.
+    Silence,
+}
+
+/// Performs a request. It waits for nothing: a version that is not reached is an error.
+fn find(shared: &Shared, parts: &http::request::Parts, body: &Bytes, route: Routed) -> Result<Found, Status> {
+    match route? {
+        Route::Other(path) => match aggregated(shared, parts) {
+            Some(found) => found,
+            None => other(shared, parts, &path).map(Found::Response),
+        },
+        Route::Resource(target, query) if target.verb.is_write() => {
+            write(shared, &parts.headers, body, &target, &query).map(Found::Response)
+        }
+        Route::Resource(target, query) => read(shared, &parts.headers, &target, &query),
+    }
+}
+
+/// Returns the version that a read waits for.
+fn awaited_version(target: &Target, query: &Query) -> Option<u64> {
+    match target.verb {
+        Verb::Get => query.version().ok().flatten(),
+        Verb::List => ListOptions::parse(query, false).ok()?.version,
+        Verb::Watch => {
+            let options = ListOptions::parse(query, true).ok()?;
+            options.version.filter(|_| options.initial_events == Some(true))
+        }
+        Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection => None,
+    }
 }
 
 fn write(
@@ -222,40 +259,32 @@ fn write(
     Ok(response)
 }
 
-async fn read(
-    shared: &Arc<Shared>,
-    headers: &HeaderMap,
-    target: &Target,
-    query: &Query,
-) -> Result<Response<ResponseBody>, Status> {
+fn read(shared: &Shared, headers: &HeaderMap, target: &Target, query: &Query) -> Result<Found, Status> {
     if target.subresource.as_deref() == Some("log") {
         let pod = shared.lock().server.get_object(target)?.clone();
         let log = pod_log::of(&pod.value(), query.get("container"), query.flag("previous").unwrap_or(false))?;
-        return Ok(answer(200, TEXT, full(log.into_bytes())));
+        return Ok(Found::Response(answer(200, TEXT, full(log.into_bytes()))));
     }
     if target.resource.group == USAGE_GROUP {
         let now = shared.now().time;
         let object = usage::read(&shared.lock().server, target, query, now)?;
-        return Ok(json_answer(200, object.to_string().into_bytes()));
+        return Ok(Found::Response(json_answer(200, object.to_string().into_bytes())));
     }
     let form = accepted_form(headers, query, target)?;
     shared.expire();
     if target.verb == Verb::Get {
         let requested = query.version().map_err(|why| Status::new(500, "", why))?.unwrap_or(0);
-        wait_for_version(shared, requested).await;
         let current = shared.lock().server.store.version();
         if requested > current {
             return Err(Status::version_too_large(requested, current));
         }
         let object = shared.lock().server.get(target)?;
         let kind = shared.lock().server.kind(&target.resource)?.clone();
-        return Ok(object_answer(200, &object, form, &Printing { kind, target, now: shared.now().time }));
+        let printing = Printing { kind, target, now: shared.now().time };
+        return Ok(Found::Response(object_answer(200, &object, form, &printing)));
     }
     let watches = target.verb == Verb::Watch;
     let options = ListOptions::parse(query, watches)?;
-    if !watches || options.initial_events == Some(true) {
-        wait_for_version(shared, options.version.unwrap_or(0)).await;
-    }
     let mut state = shared.lock();
     let frozen = state.faults.stale(&target.resource);
     if watches {
@@ -263,15 +292,15 @@ async fn read(
         let timeout = options
             .timeout
             .unwrap_or_else(|| Duration::from_secs(WATCH_SECONDS + state.server.random.below(WATCH_SECONDS)));
-        let stream = WatchStream::open(shared, &mut state, watch, timeout);
-        return Ok(answer(200, JSON, StreamBody::new(stream.frames()).boxed_unsync()));
+        return Ok(Found::Watch(Box::new(watch), timeout));
     }
     let collection = state.server.collection(target, &options, frozen)?;
     let kind = state.server.kind(&target.resource)?.clone();
     drop(state);
     let pieces = collection.select().into_pieces(&kind, form, shared.now().time);
     let frames = pieces.map(|piece| Ok(Frame::data(Bytes::from(piece))));
-    Ok(answer(200, JSON, StreamBody::new(futures::stream::iter(frames)).boxed_unsync()))
+    let body = StreamBody::new(futures::stream::iter(frames)).boxed_unsync();
+    Ok(Found::Response(answer(200, JSON, body)))
 }
 
 /// Waits until a resource version is reached, for as long as upstream.
@@ -283,7 +312,7 @@ async fn wait_for_version(shared: &Shared, version: u64) {
 }
 
 /// The response of the handler of a path, if it has one.
-async fn aggregated(shared: &Shared, parts: &http::request::Parts) -> Option<Result<Response<ResponseBody>, Status>> {
+fn aggregated(shared: &Shared, parts: &http::request::Parts) -> Option<Result<Found, Status>> {
     let path = parts.uri.path();
     let handler = {
         let state = shared.lock();
@@ -291,10 +320,10 @@ async fn aggregated(shared: &Shared, parts: &http::request::Parts) -> Option<Res
         Arc::clone(handler)
     };
     let query = Query::parse(parts.uri.query().unwrap_or_default());
-    match handler(path, &query) {
-        Some(answered) => Some(answered.map(|object| json_answer(200, object.to_string().into_bytes()))),
-        None => std::future::pending().await,
-    }
+    Some(match handler(path, &query) {
+        Some(answered) => answered.map(|object| Found::Response(json_answer(200, object.to_string().into_bytes()))),
+        None => Ok(Found::Silence),
+    })
 }
 
 fn other(shared: &Shared, parts: &http::request::Parts, path: &[String]) -> Result<Response<ResponseBody>, Status> {
@@ -345,6 +374,10 @@ pub fn status_response(status: &Status) -> Response<ResponseBody> {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(retry_after));
     }
     response
+}
+
+fn not_ready() -> Response<ResponseBody> {
+    answer(500, TEXT, full(ETCD_FAILS.into()))
 }
 
 fn json_answer(code: u16, body: Vec<u8>) -> Response<ResponseBody> {

@@ -8,6 +8,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::clock::{ManualClock, SandboxClock};
 use crate::faults::Faults;
 use crate::kinds::CUSTOM_RESOURCE_DEFINITIONS;
 use crate::options::SandboxOptions;
@@ -35,31 +36,38 @@ pub(crate) struct Shared {
     state: Mutex<State>,
     /// Notifies subscribers of all changes, and requests that wait for a version.
     notifier: watch::Sender<()>,
-    started: Instant,
+    clock: SandboxClock,
     start: Timestamp,
 }
 
 impl Shared {
-    pub(crate) fn new(server: Server, options: &SandboxOptions) -> Self {
-        let log = Log::new(options.request_log);
+    pub(crate) fn new(server: Server, options: &SandboxOptions, clock: SandboxClock) -> Self {
+        Self::of(server, Log::new(options.request_log), clock, options.start)
+    }
+
+    fn of(server: Server, log: Log, clock: SandboxClock, start: Timestamp) -> Self {
         let state = State { server, faults: Faults::default(), log, notifiers: BTreeMap::new() };
-        Self {
-            state: Mutex::new(state),
-            notifier: watch::Sender::new(()),
-            started: Instant::now(),
-            start: options.start,
-        }
+        Self { state: Mutex::new(state), notifier: watch::Sender::new(()), clock, start }
+    }
+
+    /// Copies objects, past events, kinds and hooks. Faults, logged requests and open watches stay behind.
+    pub(crate) fn fork(&self, clock: ManualClock) -> Self {
+        clock.advance_to(self.clock.elapsed());
+        let state = self.lock();
+        let (server, log) = (state.server.clone(), state.log.emptied());
+        drop(state);
+        Self::of(server, log, SandboxClock::manual(clock), self.start)
     }
 
     pub(crate) fn now(&self) -> Now {
-        let elapsed = self.started.elapsed();
+        let elapsed = self.clock.elapsed();
         let time = self.start.checked_add(elapsed).unwrap_or(Timestamp::MAX);
         Now { elapsed, time }
     }
 
     /// Returns the instant `at` after the start.
     pub(crate) fn instant(&self, at: std::time::Duration) -> Instant {
-        self.started + at
+        self.clock.instant(at)
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {

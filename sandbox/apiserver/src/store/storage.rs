@@ -63,7 +63,7 @@ const WINDOW_BYTES: usize = 256 << 20;
 /// All objects at the current resource version, and the window of events that led to it.
 ///
 /// Memory is bounded by the text of the objects and of `window` events, and the values of 256 objects.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Store {
     version: u64,
     objects: BTreeMap<Resource, Objects>,

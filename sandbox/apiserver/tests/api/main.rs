@@ -15,6 +15,7 @@ mod reads;
 mod recorded;
 mod reviews;
 mod rows;
+mod simulated;
 mod strategies;
 mod subresources;
 mod support;
