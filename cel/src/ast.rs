@@ -1,0 +1,144 @@
+//! The syntax tree: nodes in one vector, so that a tree is dropped without recursion.
+
+/// Index of a node in its [`Ast`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ExprId(pub(crate) u32);
+
+/// Line and column of a code point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Position {
+    /// Number of the line, from 1.
+    pub line: u32,
+    /// Number of code points before the position in its line.
+    pub column: u32,
+}
+
+/// A literal value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Literal {
+    /// The literal `null`.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A signed integer.
+    Int(i64),
+    /// An unsigned integer.
+    Uint(u64),
+    /// A floating point number.
+    Double(f64),
+    /// A string.
+    String(String),
+    /// A byte string.
+    Bytes(Vec<u8>),
+}
+
+/// An element of a list literal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Element {
+    /// Whether the element is written with a leading `?`.
+    pub optional: bool,
+    /// The value.
+    pub value: ExprId,
+}
+
+/// An entry of a map literal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Whether the key is written with a leading `?`.
+    pub optional: bool,
+    /// Position of the colon.
+    pub position: Position,
+    /// The key.
+    pub key: ExprId,
+    /// The value.
+    pub value: ExprId,
+}
+
+/// A field of a message literal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Field {
+    /// Whether the name is written with a leading `?`.
+    pub optional: bool,
+    /// Position of the colon.
+    pub position: Position,
+    /// Name of the field.
+    pub name: String,
+    /// The value.
+    pub value: ExprId,
+}
+
+/// Kind of a node, with its children.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ExprKind {
+    /// A literal.
+    Literal(Literal),
+    /// A name, with its leading dot if it has one.
+    Ident(String),
+    /// A field of an operand: `operand.field`.
+    Select {
+        /// The operand.
+        operand: ExprId,
+        /// Name of the field.
+        field: String,
+    },
+    /// A call. Operators are calls of functions such as `_+_`.
+    Call {
+        /// The receiver of a member call.
+        target: Option<ExprId>,
+        /// Name of the function.
+        function: String,
+        /// The arguments.
+        args: Vec<ExprId>,
+    },
+    /// A list literal.
+    List(Vec<Element>),
+    /// A map literal.
+    Map(Vec<Entry>),
+    /// A message literal.
+    Struct {
+        /// Name of the message type.
+        name: String,
+        /// The fields.
+        fields: Vec<Field>,
+    },
+}
+
+/// A node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expr {
+    /// Position that messages about the node name.
+    pub position: Position,
+    /// Kind and children.
+    pub kind: ExprKind,
+}
+
+/// A syntax tree.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ast {
+    pub(crate) nodes: Vec<Expr>,
+    pub(crate) root: ExprId,
+}
+
+impl Ast {
+    /// Returns the root.
+    #[must_use]
+    pub fn root(&self) -> ExprId {
+        self.root
+    }
+
+    /// Returns a node.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the index belongs to a larger tree.
+    #[must_use]
+    pub fn expr(&self, id: ExprId) -> &Expr {
+        &self.nodes[id.0 as usize]
+    }
+
+    /// Returns the number of nodes.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.nodes.len()
+    }
+}
