@@ -84,9 +84,11 @@ pub(crate) fn whole(response: Response<Bytes>) -> Response<GateBody> {
 /// Returns the response that opens a watch, and the sender of its lines.
 pub(crate) fn stream() -> (Response<GateBody>, Lines) {
     let (sender, receiver) = mpsc::unbounded_channel();
-    let lines = futures::stream::unfold(receiver, |mut receiver| async move {
-        receiver.recv().await.map(|line| (line, receiver))
-    });
+    let lines =
+        futures::stream::unfold(
+            receiver,
+            |mut receiver| async move { receiver.recv().await.map(|line| (line, receiver)) },
+        );
     let mut response = Response::new(StreamBody::new(lines).boxed_unsync());
     let json = http::HeaderValue::from_static("application/json");
     response.headers_mut().insert(http::header::CONTENT_TYPE, json);

@@ -10,13 +10,23 @@
 //!    └──────────────────────── search, shrink ◀────────────────────────────────────────────┘
 //! ```
 
+mod conductor;
+mod gate;
 mod history;
+mod kubelets;
+mod log;
+mod process;
+mod scenario;
 pub mod schedule;
+mod search;
 mod shrink;
 pub mod state;
 mod violation;
 
+pub use conductor::{Run, run};
 pub use history::{Author, Change, History, Objects};
+pub use scenario::Scenario;
 pub use schedule::{Anchor, ParseError, Perturbation, Place, Schedule, What};
+pub use search::{Finding, Search, singles};
 pub use shrink::{MAX_RUNS, Shrunk, shrink};
 pub use violation::{Invariant, Violation};

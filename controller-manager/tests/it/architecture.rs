@@ -58,7 +58,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("kcm-testing", &["kcm-framework", "kcm-sandbox-apiserver"]),
-    ("kcm-simulation", &["kcm-framework", "kcm-sandbox-apiserver"]),
+    ("kcm-simulation", &["kcm-framework", "kcm-sandbox-apiserver", "kcm-testing"]),
     ("kcm-example-hello", &["kcm-framework"]),
     ("kcm-example-hello-host", &["kcm-controller-manager", "kcm-controllers", "kcm-example-hello", "kcm-framework"]),
     ("kcm-example-website", &["kcm-controller-manager", "kcm-framework"]),
