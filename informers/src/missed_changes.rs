@@ -56,7 +56,7 @@ impl<V: View> Missed<V> {
     }
 
     /// Keeps the changes of an object that the handler has not taken, the last of them with this origin. Returns the time
-    /// until they are repeated, or `None` if they are given up: those of an object that is deleted are not kept for ever.
+    /// until they are repeated, or `None` if they are given up: changes of a deleted object are not kept for ever.
     pub(crate) fn keep(
         &mut self,
         key: &ObjectKey,

@@ -17,7 +17,6 @@ use kcm_framework::clock::Clock;
 use kcm_sandbox_apiserver::direct::DirectClient;
 use kcm_sandbox_apiserver::{
     ConnectionLost, EVENTS, Exchanged, ManualClock, OpenWatch, Sandbox, Status, Verb, WatchLine, WatchStep,
-    status_response,
 };
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -120,7 +119,6 @@ struct Conductor<'a> {
     schedule: &'a Schedule,
     sandbox: Sandbox,
     clock: ManualClock,
-    start: Timestamp,
     /// The time of the world at which the process started.
     began: Duration,
     process: Process,
@@ -152,13 +150,11 @@ impl<'a> Conductor<'a> {
         });
         let history = History { start: parsed.collect(), ..History::default() };
         let (gate, number) = (Gate::default(), 1);
-        let start = sandbox.now();
         let process = launch(scenario, &sandbox, &clock, &gate, number);
         let version = sandbox.version();
         Self {
             scenario,
             schedule,
-            start,
             began: clock.elapsed(),
             sandbox,
             clock,

@@ -21,7 +21,7 @@ pub struct History {
     pub kills: u32,
 }
 
-/// One accepted write.
+/// A write that the API server accepted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
     /// Time since the start of the run.
@@ -44,7 +44,7 @@ pub struct Change {
     pub after: Option<Arc<Value>>,
     /// The body of the request, null if it has none or its author is not a process.
     pub sent: Arc<Value>,
-    /// Whether the response has reached the author. Writes of the cluster and the user are always answered.
+    /// `true` if the response has reached the author. Writes of the cluster and the user are always answered.
     pub answered: bool,
     /// Resource version of the object of the loop's key in the cache of the process when the reconcile began, if it is
     /// known.

@@ -1,4 +1,4 @@
-//! Shortens a schedule that fails to one that fails in the same way and that a reader understands.
+//! Shortens a schedule that fails to one that fails in the same way and is short enough to read.
 //!
 //! First, perturbations are removed, by delta debugging. Then each moves to the latest anchor that still fails, becomes
 //! the kind that asks for least, and gets the smallest numbers and times. That repeats until nothing changes.
@@ -14,7 +14,7 @@ pub const MAX_RUNS: usize = 2000;
 /// Number of later anchors that are tried: the next one often has no effect, while one after it fails again.
 const LOOK_AHEAD: u32 = 4;
 
-/// A shortened schedule.
+/// A schedule that was shortened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shrunk {
     /// The schedule. If [`is_minimal`](Self::is_minimal), it no longer fails without any one of its perturbations.
@@ -23,7 +23,7 @@ pub struct Shrunk {
     pub violation: Violation,
     /// Number of runs that it took.
     pub runs: usize,
-    /// Whether nothing more could be taken away before the runs were used up.
+    /// `true` if nothing more could be taken away before the runs were used up.
     pub is_minimal: bool,
 }
 

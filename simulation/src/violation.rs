@@ -17,7 +17,7 @@ pub type Invariant = fn(&History) -> Result<(), Violation>;
 pub struct Violation {
     /// Id of the rule: an oracle such as `O2`, or an invariant such as `D2.1`.
     pub rule: String,
-    /// What was broken, without anything that differs between two runs with the same failure.
+    /// The rule that was broken and by what, without anything that differs between two runs with the same failure.
     pub what: String,
     /// The objects and numbers of this run.
     pub detail: String,

@@ -47,7 +47,7 @@ impl PreparedManager {
         Self { builder: self.builder.discovery(discovery) }
     }
 
-    /// Passes these values to the controllers of the managers, instead of those of the environment.
+    /// Passes these values to the controllers of the managers, instead of the values of the environment.
     #[must_use]
     pub fn extensions(self, extensions: Extensions) -> Self {
         Self { builder: self.builder.extensions(extensions) }

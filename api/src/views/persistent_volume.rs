@@ -48,7 +48,7 @@ crate::message! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[non_exhaustive]
 pub enum VolumePhase {
-    /// Not available yet.
+    /// The volume is not available yet.
     Pending,
     /// Not bound to any claim.
     Available,

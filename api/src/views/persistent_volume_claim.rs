@@ -57,7 +57,7 @@ crate::view! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[non_exhaustive]
 pub enum ClaimPhase {
-    /// Not bound yet.
+    /// The claim is not bound yet.
     Pending,
     /// Bound to a volume.
     Bound,

@@ -16,12 +16,12 @@ crate::message! {
             let init_statuses: Vec<ContainerState> = "initContainerStatuses" @ 10;
             let ephemeral_statuses: Vec<ContainerState> = "ephemeralContainerStatuses" @ 13;
         }
-        /// Whether the pod is terminating and a container of any kind runs.
+        /// `true` if the pod is terminating and a container of any kind runs.
         pub has_running_containers: bool = {
             let mut all = statuses.iter().chain(&init_statuses).chain(&ephemeral_statuses);
             deletion_timestamp.is_some() && all.any(|state| state.is_running)
         };
-        /// Whether the pod is terminating without a grace period: the kubelet has finished with it, or it was deleted
+        /// `true` if the pod is terminating without a grace period: the kubelet has finished with it, or it was deleted
         /// by force.
         pub is_shut_down: bool = deletion_timestamp.is_some() && grace_period_seconds == Some(0);
     }

@@ -33,7 +33,7 @@ pub struct LoopKey {
     pub object: ObjectKey,
     /// The place of the key in the queue.
     pub state: KeyState,
-    /// Whether it was added since it was taken.
+    /// `true` if the key was added again since a worker took it.
     pub is_added: bool,
     /// Time until a delayed add is due.
     pub due_in: Option<Duration>,

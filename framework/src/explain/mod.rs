@@ -59,7 +59,7 @@ pub(crate) trait Inspect: Send + Sync {
     /// The numbers of the status only: reads no key.
     fn queue_counts(&self) -> QueueStatus;
 
-    /// All keys.
+    /// All keys of all loops.
     fn keys(&self) -> LoopKeys;
 
     /// The explanation of the keys that name `object`.

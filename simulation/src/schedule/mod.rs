@@ -33,7 +33,7 @@ pub struct Schedule(pub Vec<Perturbation>);
 pub struct Perturbation {
     /// The point of the run at which it applies.
     pub at: Anchor,
-    /// The deviation.
+    /// The deviation from the default order.
     pub what: What,
 }
 

@@ -9,7 +9,7 @@ use super::{Access, Anchor, Moment, Perturbation, Place, Relist, Until, What};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("cannot parse the perturbation {line:?}: {why}")]
 pub struct ParseError {
-    /// The line.
+    /// The line that cannot be parsed.
     pub line: String,
     /// The part that is wrong, and what is expected there.
     pub why: String,

@@ -61,7 +61,7 @@ pub enum Until {
 pub enum Relist {
     /// The stream ends normally.
     Clean,
-    /// The connection breaks.
+    /// The connection of the watch breaks.
     Broken,
     /// The stream ends, and the API server has compacted the versions since.
     Compacted,

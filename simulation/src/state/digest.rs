@@ -71,7 +71,7 @@ pub struct KeyInQueue {
 pub struct EventOnTheWay {
     /// Number of the process.
     pub process: u32,
-    /// The cache.
+    /// The cache that has not received the events.
     pub cache: String,
     /// Kind of the event, such as `ADDED`.
     pub kind: &'static str,
@@ -88,24 +88,24 @@ pub struct RequestInFlight {
     pub process: u32,
     /// Name of the loop.
     pub loop_name: String,
-    /// The verb.
+    /// The verb of the request.
     pub verb: Verb,
-    /// The resource.
+    /// The resource of the request.
     pub resource: Resource,
     /// The object that is read or written.
     pub key: ObjectKey,
-    /// Whether the API server has performed it.
+    /// `true` if the API server has performed the request.
     pub is_performed: bool,
 }
 
 /// The state of one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessState {
-    /// Whether it runs.
+    /// `true` if the process runs.
     pub is_alive: bool,
-    /// Whether it holds its lease.
+    /// `true` if the process holds its lease.
     pub leads: bool,
-    /// Whether its writes are sent.
+    /// `true` if the fence lets its writes pass.
     pub fence_is_open: bool,
 }
 

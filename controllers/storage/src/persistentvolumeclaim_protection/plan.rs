@@ -11,7 +11,7 @@ pub(super) const FINALIZER: &str = "kubernetes.io/pvc-protection";
 /// The next write for a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Plan {
-    /// Nothing changes.
+    /// Leaves finalizer and condition as they are.
     Keep(KeepReason),
     /// Adds the finalizer, which the claim lacks.
     AddFinalizer,
@@ -60,7 +60,7 @@ pub(super) fn plan<'a>(
 }
 
 impl Plan {
-    /// Whether Pods that the cache does not show yet could make this plan wrong.
+    /// Returns `true` if Pods that the cache does not show yet could make this plan wrong.
     pub(super) const fn needs_live_pods(self) -> bool {
         match self {
             Self::SetUnused | Self::RemoveFinalizer => true,

@@ -16,7 +16,7 @@ use super::usage::PodReader;
 use crate::shared::protection::{Protection, protected};
 
 pub(super) struct Reconciler {
-    /// Whether the condition `Unused` is written.
+    /// The gate of the condition `Unused`.
     pub(super) records_use: bool,
     pub(super) reader: PodReader,
     pub(super) pods: Informer<Pod>,

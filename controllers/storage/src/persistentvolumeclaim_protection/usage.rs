@@ -8,11 +8,11 @@ use kcm_framework::api::{Meta, ObjectKey, PartReader};
 pub(super) struct PodUse<'a> {
     pub(super) metadata: &'a Meta,
     pub(super) volumes: &'a [PodVolume],
-    /// Whether the Pod is assigned to a Node.
+    /// `true` if the Pod is assigned to a Node.
     pub(super) is_assigned: bool,
-    /// Whether the Pod has finished, or is terminating and none of its containers runs.
+    /// `true` if the Pod has finished, or is terminating and none of its containers runs.
     pub(super) is_terminated: bool,
-    /// Whether the kubelet has finished with the Pod, or the Pod was deleted by force.
+    /// `true` if the kubelet has finished with the Pod, or the Pod was deleted by force.
     pub(super) is_shut_down: bool,
 }
 

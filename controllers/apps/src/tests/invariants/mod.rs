@@ -70,7 +70,7 @@ pub(crate) fn key_of(object: &Value) -> ObjectKey {
     }
 }
 
-/// The controller reference.
+/// The controller reference of an object.
 pub(crate) fn controller(object: &Value) -> Option<&Value> {
     items(object, "/metadata/ownerReferences").iter().find(|owner| owner["controller"] == true)
 }
