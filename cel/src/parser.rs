@@ -385,7 +385,7 @@ impl<'a> Parser<'a> {
     fn list(&mut self) -> Parsed<ExprId> {
         let open = self.need("[")?;
         let mut elements = Vec::new();
-        while !self.is("]") {
+        while !self.is("]") && !self.is(",") {
             let optional = self.eat("?").is_some();
             elements.push(Element { optional, value: self.expr()? });
             if self.eat(",").is_none() {
