@@ -16,7 +16,8 @@
 //!
 //! - No input panics. A source of more than [`MAX_CODE_POINTS`] and a tree deeper than [`MAX_DEPTH`] are refused.
 //! - Positions of nodes, and the messages other than syntax errors, are the ones of cel-go v0.29.2. Syntax errors have
-//!   a wording of their own, and the first one ends the parse.
+//!   a wording of their own, and the first one ends the parse. The error of an empty source is at column 0; cel-go
+//!   reports -1.
 //!
 //! # Other crates
 //!

@@ -66,15 +66,22 @@ fn push(c: char, out: &mut Vec<u8>) {
 
 fn escape(chars: &mut std::str::Chars<'_>, bytes: bool, out: &mut Vec<u8>) -> Result<(), &'static str> {
     let c = chars.next().ok_or("unable to unescape string, found '\\' as last character")?;
+    let control = |code: u8, out: &mut Vec<u8>| {
+        out.push(code);
+        Ok(())
+    };
     let (digits, radix, mut code) = match c {
-        'a' => return Ok(out.push(7)),
-        'b' => return Ok(out.push(8)),
-        'f' => return Ok(out.push(12)),
-        'n' => return Ok(out.push(b'\n')),
-        'r' => return Ok(out.push(b'\r')),
-        't' => return Ok(out.push(b'\t')),
-        'v' => return Ok(out.push(11)),
-        '\\' | '\'' | '"' | '`' | '?' => return Ok(push(c, out)),
+        'a' => return control(7, out),
+        'b' => return control(8, out),
+        'f' => return control(12, out),
+        'n' => return control(b'\n', out),
+        'r' => return control(b'\r', out),
+        't' => return control(b'\t', out),
+        'v' => return control(11, out),
+        '\\' | '\'' | '"' | '`' | '?' => {
+            push(c, out);
+            return Ok(());
+        }
         'x' | 'X' => (2, 16, 0),
         'u' if !bytes => (4, 16, 0),
         'U' if !bytes => (8, 16, 0),

@@ -162,9 +162,10 @@ impl<'a> Parser<'a> {
 
     fn whole(&mut self) -> Parsed<ExprId> {
         let root = self.expr()?;
-        match self.token().kind {
-            TokenKind::End => Ok(root),
-            _ => Err(syntax(self.token().position, "expected the end of the expression")),
+        if self.token().kind == TokenKind::End {
+            Ok(root)
+        } else {
+            Err(syntax(self.token().position, "expected the end of the expression"))
         }
     }
 
@@ -241,7 +242,7 @@ impl<'a> Parser<'a> {
             return Err(syntax(self.token().position, "unexpected '!'"));
         }
         let operand = self.member()?;
-        if count % 2 == 0 {
+        if count.is_multiple_of(2) {
             return Ok(operand);
         }
         self.call(first.position, if sign == "!" { "!_" } else { "-_" }, vec![operand])
@@ -385,7 +386,7 @@ impl<'a> Parser<'a> {
     fn list(&mut self) -> Parsed<ExprId> {
         let open = self.need("[")?;
         let mut elements = Vec::new();
-        while !self.is("]") {
+        while !self.is("]") && !self.is(",") {
             let optional = self.eat("?").is_some();
             elements.push(Element { optional, value: self.expr()? });
             if self.eat(",").is_none() {
