@@ -147,10 +147,10 @@ fn quoted(text: &str) -> Option<usize> {
     let raw = matches!(bytes.get(start), Some(b'r' | b'R'));
     start += usize::from(raw);
     let quote = *bytes.get(start).filter(|b| matches!(b, b'\'' | b'"'))?;
-    if bytes[start..].starts_with(&[quote; 3]) {
-        if let Some(end) = closing(bytes, start + 3, &[quote; 3], raw, true) {
-            return Some(end);
-        }
+    if bytes[start..].starts_with(&[quote; 3])
+        && let Some(end) = closing(bytes, start + 3, &[quote; 3], raw, true)
+    {
+        return Some(end);
     }
     closing(bytes, start + 1, &[quote], raw, false)
 }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, b| {
-        write!(text, "{b:02x}").unwrap();
+        write!(text, "{b:02x}").expect("a string must take text");
         text
     })
 }
@@ -35,7 +35,8 @@ fn dump(ast: &Ast, id: ExprId) -> String {
                 None => format!("(call {function}"),
             };
             for arg in args {
-                text += &format!(" {}", dump(ast, *arg));
+                text.push(' ');
+                text.push_str(&dump(ast, *arg));
             }
             text + ")"
         }
@@ -73,8 +74,11 @@ fn outcome(source: &str) -> String {
 
 fn corpus() -> Vec<(String, String)> {
     let rows = include_str!("data/parse.jsonl").lines().map(|line| {
-        let row: serde_json::Value = serde_json::from_str(line).unwrap();
-        (row["expression"].as_str().unwrap().to_owned(), row["expected"].as_str().unwrap().to_owned())
+        let row: serde_json::Value = serde_json::from_str(line).expect("the corpus must be well formed");
+        (
+            row["expression"].as_str().expect("the corpus must be well formed").to_owned(),
+            row["expected"].as_str().expect("the corpus must be well formed").to_owned(),
+        )
     });
     rows.collect()
 }
