@@ -13,70 +13,70 @@ pub struct Position {
     pub column: u32,
 }
 
-/// A literal value.
+/// The value of a literal.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Literal {
-    /// The literal `null`.
+    /// The literal with the name `null`.
     Null,
-    /// `true` or `false`.
+    /// The literals `true` and `false`.
     Bool(bool),
-    /// A signed integer.
+    /// A signed integer of 64 bits.
     Int(i64),
-    /// An unsigned integer.
+    /// An unsigned integer of 64 bits.
     Uint(u64),
     /// A floating point number.
     Double(f64),
-    /// A string.
+    /// A string without quotes and escapes.
     String(String),
-    /// A byte string.
+    /// A byte string without quotes and escapes.
     Bytes(Vec<u8>),
 }
 
 /// An element of a list literal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Element {
-    /// Whether the element is written with a leading `?`.
+    /// `true` if the element is written with a leading `?`.
     pub optional: bool,
-    /// The value.
+    /// The value of this part.
     pub value: ExprId,
 }
 
 /// An entry of a map literal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// Whether the key is written with a leading `?`.
+    /// `true` if the key is written with a leading `?`.
     pub optional: bool,
     /// Position of the colon.
     pub position: Position,
-    /// The key.
+    /// The key of the entry.
     pub key: ExprId,
-    /// The value.
+    /// The value of this part.
     pub value: ExprId,
 }
 
 /// A field of a message literal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
-    /// Whether the name is written with a leading `?`.
+    /// `true` if the name is written with a leading `?`.
     pub optional: bool,
     /// Position of the colon.
     pub position: Position,
     /// Name of the field.
     pub name: String,
-    /// The value.
+    /// The value of this part.
     pub value: ExprId,
 }
 
 /// Kind of a node, with its children.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExprKind {
-    /// A literal.
+    /// A literal of any type.
     Literal(Literal),
     /// A name, with its leading dot if it has one.
     Ident(String),
     /// A field of an operand: `operand.field`.
     Select {
-        /// The operand.
+        /// The operand of the selection.
         operand: ExprId,
         /// Name of the field.
         field: String,
@@ -87,32 +87,32 @@ pub enum ExprKind {
         target: Option<ExprId>,
         /// Name of the function.
         function: String,
-        /// The arguments.
+        /// The arguments of the call.
         args: Vec<ExprId>,
     },
-    /// A list literal.
+    /// A list with its elements.
     List(Vec<Element>),
-    /// A map literal.
+    /// A map with its entries.
     Map(Vec<Entry>),
-    /// A message literal.
+    /// A message with its fields.
     Struct {
         /// Name of the message type.
         name: String,
-        /// The fields.
+        /// The fields of the message.
         fields: Vec<Field>,
     },
 }
 
-/// A node.
+/// A node of the tree.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expr {
     /// Position that messages about the node name.
     pub position: Position,
-    /// Kind and children.
+    /// Kind and children of the node.
     pub kind: ExprKind,
 }
 
-/// A syntax tree.
+/// The syntax tree of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ast {
     pub(crate) nodes: Vec<Expr>,
@@ -120,7 +120,7 @@ pub struct Ast {
 }
 
 impl Ast {
-    /// Returns the root.
+    /// Returns the root of the tree.
     #[must_use]
     pub fn root(&self) -> ExprId {
         self.root

@@ -1,4 +1,4 @@
-//! Shortens a schedule that fails to one that fails in the same way and is short enough to read.
+//! Shortens a schedule that fails, as long as it fails in the same way.
 //!
 //! First, perturbations are removed, by delta debugging. Then each moves to the latest anchor that still fails, becomes
 //! the kind that asks for least, and gets the smallest numbers and times. That repeats until nothing changes.

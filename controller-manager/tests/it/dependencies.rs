@@ -33,7 +33,7 @@ struct Advisory<'a> {
     unaffected: Vec<VersionReq>,
 }
 
-/// The snapshot of the RustSec advisory database. Of packages that are no dependency too: one that is added is checked at
+/// The snapshot of the RustSec advisory database. Includes packages that are no dependency: an added dependency is checked at
 /// once.
 fn advisories() -> Vec<Advisory<'static>> {
     let rows = include_str!("../data/advisories.tsv").lines().skip(2);
@@ -46,7 +46,7 @@ fn advisories() -> Vec<Advisory<'static>> {
     .collect()
 }
 
-/// Package and version of each entry of `Cargo.lock`, those of other platforms included.
+/// Package and version of each entry of `Cargo.lock`, for all platforms.
 fn locked(lock: &str) -> Vec<(&str, Version)> {
     let entries = lock.split("[[package]]\n").skip(1);
     let values = entries.filter_map(|entry| {

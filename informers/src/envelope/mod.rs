@@ -177,7 +177,7 @@ impl<'a> Event<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Bookmark {
     pub(crate) version: ResourceVersion,
-    /// Whether it ends the initial events of a streaming list.
+    /// `true` if it ends the initial events of a streaming list.
     pub(crate) ends_initial_events: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The time of a sandbox: tokio's, or one that is set by hand.
+//! The time of a sandbox: tokio's, or set by hand.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,7 +28,7 @@ impl ManualClock {
         Duration::from_nanos(self.elapsed.load(Ordering::Relaxed))
     }
 
-    /// Advances the clock to `elapsed`. A clock that is ahead of it stays where it is.
+    /// Advances the clock to `elapsed`. A clock that is ahead of it does not move.
     pub fn advance_to(&self, elapsed: Duration) {
         let nanos = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
         self.elapsed.fetch_max(nanos, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! [`What`]: the deviations from the default order. Each is one that a real API server or machine can show.
+//! [`What`]: the deviations from the default order. A real API server or machine can show each of them.
 
 use std::fmt;
 use std::time::Duration;

@@ -38,7 +38,7 @@ struct Observed {
 
 /// The present state of an object that is or was undecodable.
 pub(super) enum Present<'a> {
-    /// It is undecodable.
+    /// The object cannot be decoded.
     Undecodable(&'a UndecodableObject),
     /// The cache holds it.
     Decoded(&'a Arc<dyn ObjectMeta>),

@@ -9,7 +9,7 @@
 //!
 //! # Guarantees
 //! - A Pod that is not terminating has a claim for each of its ephemeral volumes, which the Pod controls. The name of the
-//!   claim is that of the Pod and that of the volume, joined by a dash.
+//!   claim joins the names of Pod and volume by a dash.
 //! - The claim has labels, annotations and the whole spec of the template, with fields that this version does not know.
 //! - A claim of that name that the Pod does not control is never used, changed or deleted. The Pod has an event instead.
 //! - A name belongs to one claim, so a claim is never created twice: not after a lost response, a kill or a change of the

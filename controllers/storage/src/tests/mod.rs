@@ -1,3 +1,3 @@
-//! What the tests of several controllers share.
+//! Shared parts of the tests of several controllers.
 
 pub(crate) mod faults;

@@ -21,11 +21,11 @@ use crate::store::stored::Stored;
 /// The outcome of [`Sandbox::exchange`].
 #[derive(Debug)]
 pub enum Exchanged {
-    /// The whole response.
+    /// The whole response, headers included.
     Response(Response<Bytes>),
     /// The response is a watch with code 200. Its lines are the body.
     Watch(OpenWatch),
-    /// The connection breaks.
+    /// The connection breaks without a response.
     Lost,
     /// The API server never responds.
     Silence,
@@ -64,15 +64,15 @@ pub struct WatchLine {
 /// Type of an event of a watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineKind {
-    /// `ADDED`.
+    /// An event `ADDED` of a watch.
     Added,
-    /// `MODIFIED`.
+    /// An event `MODIFIED` of a watch.
     Modified,
-    /// `DELETED`.
+    /// An event `DELETED` of a watch.
     Deleted,
     /// `BOOKMARK`; the one after the initial events too.
     Bookmark,
-    /// `ERROR`.
+    /// An event `ERROR` of a watch.
     Error,
 }
 

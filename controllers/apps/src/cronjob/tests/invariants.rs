@@ -55,7 +55,7 @@ fn starts_one_job_for_each_time(history: &History) -> Held {
     })
 }
 
-/// D7.2: a job is for a time after the last one that the reconcile has seen.
+/// D7.2: a job is for a time after the last time that the reconcile has seen.
 fn starts_jobs_in_order(history: &History) -> Held {
     let time = |object: &Value, field: &str| text(object, field).parse::<Timestamp>().ok();
     created_jobs(history, |at, change, _, (job, cron_job)| {

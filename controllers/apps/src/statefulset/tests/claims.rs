@@ -101,7 +101,7 @@ async fn claims_of_adopted_pods_have_the_owners_of_the_policy_and_claims_of_stra
     }
 }
 
-/// Upstream's `TestStaleOwnerRefOnScaleup`.
+/// Upstream's case is `TestStaleOwnerRefOnScaleup`.
 #[tokio::test(start_paused = true)]
 async fn scaling_up_waits_for_the_end_of_a_claim_of_an_earlier_pod() {
     for when_deleted in ["Retain", "Delete"] {
@@ -130,7 +130,7 @@ async fn scaling_up_waits_for_the_end_of_a_claim_of_an_earlier_pod() {
     }
 }
 
-/// Upstream's `TestStatefulSetControllerBlocksScaling`.
+/// Upstream's case is `TestStatefulSetControllerBlocksScaling`.
 #[tokio::test(start_paused = true)]
 async fn a_terminating_pod_blocks_scaling_until_it_is_gone() {
     let cluster = Cluster::start(|_| {}).await;

@@ -133,7 +133,7 @@ fn keeps_revisions_in_use(history: &History) -> Held {
     })
 }
 
-/// D4.10: at rest, the ordinals of the pods are those of the set.
+/// D4.10: at rest, the pods have the ordinals of the set.
 fn has_its_ordinals_at_rest(history: &History) -> Held {
     let end = history.end();
     for set in of(&end, &StatefulSet::RESOURCE).filter(|set| !is_terminating(set)) {

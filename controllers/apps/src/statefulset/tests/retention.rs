@@ -203,7 +203,7 @@ fn any_controller_but_the_set_and_the_pod_is_another_one() {
     }
 }
 
-/// Upstream's `TestNonController`.
+/// Upstream's case is `TestNonController`.
 #[test]
 fn an_own_reference_without_control_is_found_by_its_uid() {
     let set = set(with_claims("Delete", "Delete"));

@@ -123,7 +123,7 @@ fn looks_again_when_the_next_pod_becomes_available() {
     }
 }
 
-/// Upstream's `TestStatefulSetOnDeleteStrategyIgnoresMinReadySeconds`.
+/// Upstream's case is `TestStatefulSetOnDeleteStrategyIgnoresMinReadySeconds`.
 #[test]
 fn an_on_delete_rollout_is_complete_whatever_min_ready_seconds_say() {
     let set = set(json!({ "spec": {

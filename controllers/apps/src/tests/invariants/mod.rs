@@ -1,7 +1,7 @@
 //! Rules that hold for every history of the controllers, whatever a schedule does to them.
 //!
-//! Each is a plain function in the folder of its controller, with a history that it accepts and one that it refuses. Bounds
-//! are those of the object that the reconcile has seen; counts are those of the store.
+//! Each is a plain function in the folder of its controller, with a history that it accepts and a history that it refuses. Bounds
+//! come from the object that the reconcile has seen, and counts from the store.
 
 pub(crate) mod every_loop;
 pub(crate) mod replicas;

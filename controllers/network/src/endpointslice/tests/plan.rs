@@ -225,7 +225,7 @@ fn an_empty_slice_is_kept_if_only_its_name_or_its_age_differs() {
     }
 }
 
-/// Upstream's `TestReconcileEndpointSlicesReplaceDeprecated`.
+/// Upstream's case is `TestReconcileEndpointSlicesReplaceDeprecated`.
 #[test]
 fn slices_of_an_address_type_that_is_no_family_are_replaced_and_their_endpoints_packed_anew() {
     let names = |range: std::ops::Range<usize>| range.map(|number| format!("pod-{number:03}")).collect::<Vec<_>>();

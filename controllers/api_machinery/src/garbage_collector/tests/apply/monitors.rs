@@ -147,7 +147,7 @@ async fn the_first_objects_do_not_wait_for_a_kind_that_fails() {
     assert!(cluster.sandbox().now() < "2026-01-02T12:00:05Z".parse().unwrap(), "{}", cluster.sandbox().now());
 }
 
-/// Upstream's `TestCascadingDeleteOnCRDConversionFailure`.
+/// Upstream's case is `TestCascadingDeleteOnCRDConversionFailure`.
 #[tokio::test(start_paused = true)]
 async fn a_kind_whose_conversion_fails_holds_up_no_background_deletion_of_other_kinds() {
     let environment = environment().prepare(|sandbox| {

@@ -34,7 +34,7 @@ async fn an_update_with_surge_keeps_every_node_served() {
     assert!(cluster.images().iter().all(|(_, image)| image == "image:2"), "{:?}", cluster.images());
 }
 
-/// Upstream's `TestDaemonSetUpdatesPodsNotMatchTainstWithMaxSurge`.
+/// Upstream's case is `TestDaemonSetUpdatesPodsNotMatchTainstWithMaxSurge`.
 #[tokio::test(start_paused = true)]
 async fn an_update_with_surge_that_drops_a_toleration_leaves_the_tainted_node_alone() {
     let cluster = Cluster::start(NODES, |_| {}).await;
