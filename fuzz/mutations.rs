@@ -39,7 +39,7 @@ pub(crate) fn mutate(folders: &[&str], rounds: usize, check: impl Fn(&[u8])) {
         run(seed);
     }
     for _ in 0..rounds {
-        let mut input = seeds[random.below(seeds.len())].to_vec();
+        let mut input = seeds[random.below(seeds.len())].clone();
         for _ in 0..=random.below(4) {
             change(&mut input, &seeds, &mut random);
         }

@@ -252,22 +252,23 @@ impl<V: View> EventHandler<V> {
     fn keep(&mut self, key: &ObjectKey, changes: Vec<Change<V>>, origin: Origin, panic: &str, report: &Report<'_>) {
         let retry_in = self.missed.keep(key, changes, origin, Instant::now());
         let (resource, handler) = (report.resource, &*self.name);
-        match retry_in {
-            Some(retry_in) => tracing::error!(
+        if let Some(retry_in) = retry_in {
+            tracing::error!(
                 %resource,
                 handler,
                 %key,
                 panic,
                 ?retry_in,
                 "Event handler panicked; it is notified of the change again"
-            ),
-            None => tracing::error!(
+            );
+        } else {
+            tracing::error!(
                 %resource,
                 handler,
                 %key,
                 panic,
                 "Event handler panicked again; it is not notified of the deleted object any more"
-            ),
+            );
         }
     }
 

@@ -228,7 +228,7 @@ impl<'a> Conductor<'a> {
                 return Some(Violation::new("O2", "the goal is not reached"));
             }
             // Time passes in small steps at first, so that writes that follow the goal at once are no writes at rest.
-            let limit = now + if is_done { SETTLE_TIME } else { Duration::from_secs(60) };
+            let limit = now + if is_done { SETTLE_TIME } else { Duration::from_mins(1) };
             self.process.wait(limit.saturating_sub(self.began));
             self.clock.advance_to(self.began + self.process.elapsed());
         }

@@ -199,6 +199,7 @@ fn smaller_times(time: Duration) -> Vec<Duration> {
 }
 
 #[cfg(test)]
+#[expect(clippy::wildcard_enum_match_arm, reason = "the tests look at few of the deviations")]
 mod tests {
     use std::collections::BTreeSet;
 

@@ -79,12 +79,12 @@ impl TestEnvironment {
     /// If descriptors, settings or preparations are refused, and outside of a current-thread tokio runtime.
     #[expect(clippy::unused_async, reason = "it must be called within a runtime, and may wait for one in future")]
     pub async fn start(mut self) -> TestCluster {
-        TestCluster::start(self.sandbox(), self)
+        TestCluster::start(self.sandbox(), &self)
     }
 }
 
 impl TestCluster {
-    fn start(sandbox: Sandbox, environment: TestEnvironment) -> Self {
+    fn start(sandbox: Sandbox, environment: &TestEnvironment) -> Self {
         let errors = ErrorLog::capture(environment.allowed_errors.clone());
         let prepared = environment.prepare_manager();
         let clock = SettableClock::starting_at(sandbox.now());

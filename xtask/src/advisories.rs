@@ -1,4 +1,4 @@
-//! Writes the snapshot of the RustSec advisory database that the tests compare `Cargo.lock` with.
+//! Writes the snapshot of the `RustSec` advisory database that the tests compare `Cargo.lock` with.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -33,7 +33,7 @@ struct Advisory<'a> {
     unaffected: Vec<VersionReq>,
 }
 
-/// The snapshot of the RustSec advisory database. Includes packages that are no dependency: an added dependency is checked at
+/// The snapshot of the `RustSec` advisory database. Includes packages that are no dependency: an added dependency is checked at
 /// once.
 fn advisories() -> Vec<Advisory<'static>> {
     let rows = include_str!("../data/advisories.tsv").lines().skip(2);

@@ -79,10 +79,13 @@ fn receivers_in(text: &str) -> impl Iterator<Item = &str> {
 
 /// Reads the product files below a folder.
 fn read_sources(folder: &Path, sources: &mut Vec<(PathBuf, String)>) {
-    let mut entries: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut entries: Vec<_> = fs::read_dir(folder)
+        .expect("the folder can be read")
+        .map(|entry| entry.expect("the entry can be read").path())
+        .collect();
     entries.sort();
     for path in entries {
-        let name = path.file_name().unwrap().to_str().unwrap();
+        let name = path.file_name().and_then(|name| name.to_str()).expect("names are UTF-8");
         if path.is_dir() {
             if !["tests", "target", "benches"].contains(&name) {
                 read_sources(&path, sources);
@@ -90,7 +93,7 @@ fn read_sources(folder: &Path, sources: &mut Vec<(PathBuf, String)>) {
         } else if path.extension().is_some_and(|extension| extension == "rs")
             && !["tests.rs", "bench.rs"].contains(&name)
         {
-            let text = fs::read_to_string(&path).unwrap();
+            let text = fs::read_to_string(&path).expect("the file can be read");
             sources.push((path, text));
         }
     }

@@ -293,12 +293,11 @@ impl Manager {
                 }
             });
         }
-        let (discovery, refresher) = match &self.discovery {
-            Some(discovery) => (discovery.clone(), None),
-            None => {
-                let refresher = self.discover(stages).await?;
-                (refresher.discovery(), Some(refresher))
-            }
+        let (discovery, refresher) = if let Some(discovery) = &self.discovery {
+            (discovery.clone(), None)
+        } else {
+            let refresher = self.discover(stages).await?;
+            (refresher.discovery(), Some(refresher))
         };
         let (clock, panics) = (Arc::clone(&self.clock), self.handle.panics().clone());
         let (events, sender) = Recorders::new(clock, panics, Arc::clone(&self.metrics), rng.u64(..));

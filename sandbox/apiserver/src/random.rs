@@ -107,7 +107,7 @@ fn key_of_base(namespace: Option<&str>, base: &str) -> ObjectKey {
 fn of_key(seed: u64, subject: &str, resource: &Resource, key: &ObjectKey) -> Fnv1a {
     [subject, &resource.group, &resource.plural, key.namespace().unwrap_or_default(), key.name()]
         .into_iter()
-        .fold(Fnv1a::seeded(seed), |hash, word| hash.part(word))
+        .fold(Fnv1a::seeded(seed), kcm_api::Fnv1a::part)
 }
 
 fn slot(hash: Fnv1a) -> usize {

@@ -15,9 +15,9 @@ use crate::protobuf::Message;
 use crate::views::{
     AutoscaledPod, ChargedPod, ControllerRevisionView, CronJobView, DaemonSetView, DeploymentView, DeviceClass,
     EndpointSliceView, EndpointsView, HorizontalPodAutoscalerView, JobView, Lease, Namespace, Node, NodeHealth,
-    NodePodCidrs, PersistentVolumeClaimView, PersistentVolumeView, Pod, PodAddresses, PodDeletion, PodDisruption, PodDisruptionBudgetView, PodTargetNode,
-    PodTermination, PodTolerations, PodVolumes, ReplicaSetView, ReplicationControllerView, ResourceClaim,
-    ResourceQuotaView, Service, ServiceCidr, StatefulSetView,
+    NodePodCidrs, PersistentVolumeClaimView, PersistentVolumeView, Pod, PodAddresses, PodDeletion, PodDisruption,
+    PodDisruptionBudgetView, PodTargetNode, PodTermination, PodTolerations, PodVolumes, ReplicaSetView,
+    ReplicationControllerView, ResourceClaim, ResourceQuotaView, Service, ServiceCidr, StatefulSetView,
 };
 use crate::{KnownView, Meta, Part, Resource};
 use sample::{Random, Sampler};

@@ -63,9 +63,9 @@ impl Servers {
     /// Waits until that server has stored so many renewals.
     async fn stores(&self, server: usize, renewals: usize) {
         let mut stored = self.load_balancer.renewals.subscribe();
-        let stores = stored.wait_for(|stored| stored[server] >= renewals);
-        let stores = timeout(Duration::from_mins(2), stores).await;
-        drop(stores.expect("it must renew there").expect("the server must run"));
+        let enough = stored.wait_for(|stored| stored[server] >= renewals);
+        let enough = timeout(Duration::from_mins(2), enough).await;
+        drop(enough.expect("it must renew there").expect("the server must run"));
     }
 }
 

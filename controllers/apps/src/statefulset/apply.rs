@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use futures::stream::{FuturesUnordered, StreamExt as _};
-use kcm_framework::api::views::{ControllerRevision, PersistentVolumeClaim, Pod, StatefulSet, StatefulSetStatus};
 use kcm_framework::api::ObjectKey;
+use kcm_framework::api::views::{ControllerRevision, PersistentVolumeClaim, Pod, StatefulSet, StatefulSetStatus};
 use kcm_framework::client::{ApiError, Patch, Payload};
 use kcm_framework::{Delete, ReconcileError, Session};
 use serde_json::{Value, json};

@@ -36,7 +36,7 @@ pub(super) enum KeepReason {
 /// The finalizer comes first: until it is there, the claim could be deleted while a Pod uses it.
 pub(super) fn plan<'a>(
     claim: &PersistentVolumeClaim,
-    pods: impl Iterator<Item = PodUse<'a>> + Clone,
+    pods: &(impl Iterator<Item = PodUse<'a>> + Clone),
     records_use: bool,
 ) -> Plan {
     match protection::plan(&claim.metadata, FINALIZER, || pods.clone().any(|pod| keeps(pod, claim))) {

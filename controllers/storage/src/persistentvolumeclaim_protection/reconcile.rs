@@ -37,7 +37,7 @@ impl ReconcileObject<PersistentVolumeClaim> for Reconciler {
             let namespace = claim.metadata.key.namespace().unwrap_or_default();
             let since = self.terminating.since(&claim.metadata.key);
             let pods = self.live_pods.of(session, namespace, since).await?;
-            planned = plan(claim, pods.iter().map(LivePod::use_of_claims), self.records_use);
+            planned = plan(claim, &pods.iter().map(LivePod::use_of_claims), self.records_use);
         }
         session.explain(|| planned.explain());
         self.apply(planned, claim, session).await
@@ -47,7 +47,7 @@ impl ReconcileObject<PersistentVolumeClaim> for Reconciler {
 impl Reconciler {
     fn plan(&self, claim: &PersistentVolumeClaim) -> Plan {
         let pods = self.pods_of_claim.get(&claim.metadata.key);
-        plan(claim, pods.iter().map(|pod| self.reader.use_of(pod)), self.records_use)
+        plan(claim, &pods.iter().map(|pod| self.reader.use_of(pod)), self.records_use)
     }
 
     async fn apply(

@@ -133,7 +133,7 @@ fn lists_unfinished_jobs_at_rest(history: &History) -> Held {
     Ok(())
 }
 
-fn cron_job(spec: Value) -> Value {
+fn cron_job(spec: &Value) -> Value {
     json!({
         "metadata": { "name": "web", "namespace": NAMESPACE, "uid": "u-web" },
         "spec": spec,
@@ -152,7 +152,7 @@ fn job(minute: i64, ended: Option<&str>) -> Value {
     })
 }
 
-fn story(spec: Value, jobs: impl IntoIterator<Item = Value>) -> Story {
+fn story(spec: &Value, jobs: impl IntoIterator<Item = Value>) -> Story {
     let jobs = jobs.into_iter().map(|job| (Job::RESOURCE, job));
     Story::of([(CronJob::RESOURCE, cron_job(spec))].into_iter().chain(jobs))
 }
@@ -164,13 +164,13 @@ fn started(story: Story, minute: i64) -> Story {
 #[test]
 fn a_time_has_one_job_and_times_only_rise() {
     let again = |minute| {
-        let story = started(story(json!({}), []), 5).delete("user", &Job::RESOURCE, "web-5");
+        let story = started(story(&json!({}), []), 5).delete("user", &Job::RESOURCE, "web-5");
         started(story, minute)
     };
     check("D7.1", starts_one_job_for_each_time, again(6), again(5));
-    check("D7.2", starts_jobs_in_order, started(story(json!({}), []), 1), started(story(json!({}), []), 0));
+    check("D7.2", starts_jobs_in_order, started(story(&json!({}), []), 1), started(story(&json!({}), []), 0));
     let scheduled = |time: &str| {
-        story(json!({}), [])
+        story(&json!({}), [])
             .edit(LOOP, &CronJob::RESOURCE, "web", |one| one["status"]["lastScheduleTime"] = time.into())
     };
     check("D7.5", last_schedule_time_never_falls, scheduled("2026-01-02T12:01:00Z"), scheduled("2026-01-02T11:00:00Z"));
@@ -178,10 +178,10 @@ fn a_time_has_one_job_and_times_only_rise() {
 
 #[test]
 fn jobs_are_started_as_policy_and_suspension_say() {
-    let beside = |policy: &str, ended| started(story(json!({ "concurrencyPolicy": policy }), [job(1, ended)]), 2);
+    let beside = |policy: &str, ended| started(story(&json!({ "concurrencyPolicy": policy }), [job(1, ended)]), 2);
     check("D7.3", keeps_the_concurrency_policy, beside("Forbid", Some("Failed")), beside("Forbid", None));
     check("D7.3", keeps_the_concurrency_policy, beside("Allow", None), beside("Replace", None));
-    let suspended = |is_suspended: bool| started(story(json!({ "suspend": is_suspended }), []), 1);
+    let suspended = |is_suspended: bool| started(story(&json!({ "suspend": is_suspended }), []), 1);
     check("D7.4", starts_nothing_while_suspended, suspended(false), suspended(true));
 }
 
@@ -189,7 +189,7 @@ fn jobs_are_started_as_policy_and_suspension_say() {
 fn only_finished_jobs_beyond_the_limits_are_deleted() {
     let deleted = |first: Option<&str>| {
         let spec = json!({ "successfulJobsHistoryLimit": 1, "failedJobsHistoryLimit": 1 });
-        story(spec, [job(1, first), job(2, Some("Complete"))]).delete(LOOP, &Job::RESOURCE, "web-1")
+        story(&spec, [job(1, first), job(2, Some("Complete"))]).delete(LOOP, &Job::RESOURCE, "web-1")
     };
     check("D7.6", keeps_the_history, deleted(Some("Complete")), deleted(Some("Failed")));
     check("D7.6", keeps_the_history, deleted(Some("Complete")), deleted(None));
@@ -198,7 +198,7 @@ fn only_finished_jobs_beyond_the_limits_are_deleted() {
 #[test]
 fn at_rest_the_status_lists_the_unfinished_jobs() {
     let listing = |uid: &str| {
-        let story = story(json!({}), [job(1, Some("Complete")), job(2, None)]);
+        let story = story(&json!({}), [job(1, Some("Complete")), job(2, None)]);
         story.edit(LOOP, &CronJob::RESOURCE, "web", |one| one["status"]["active"] = json!([{ "uid": uid }]))
     };
     check("D7.7", lists_unfinished_jobs_at_rest, listing("u-2"), listing("u-1"));

@@ -182,7 +182,7 @@ fn has_all_replicas_in_the_new_set_at_rest(history: &History) -> Held {
     Ok(())
 }
 
-fn deployment(strategy: Value) -> Value {
+fn deployment(strategy: &Value) -> Value {
     json!({
         "metadata": { "name": "web", "namespace": NAMESPACE, "uid": "u-web" },
         "spec": { "replicas": 4, "strategy": strategy, "revisionHistoryLimit": 1, "template": template_of(&json!({}), "new") },
@@ -196,7 +196,7 @@ fn template_of(labels: &Value, image: &str) -> Value {
 }
 
 fn rolling() -> Value {
-    deployment(json!({ "rollingUpdate": { "maxSurge": "25%", "maxUnavailable": 1 } }))
+    deployment(&json!({ "rollingUpdate": { "maxSurge": "25%", "maxUnavailable": 1 } }))
 }
 
 fn set(image: &str, replicas: i64) -> Value {
@@ -256,7 +256,7 @@ fn recreate_waits_for_the_last_old_pod() {
             "status": { "phase": phase },
         });
         let sets =
-            [(DEPLOYMENTS, deployment(json!({ "type": "Recreate" }))), (REPLICA_SETS, set("old", 0)), (PODS, pod)];
+            [(DEPLOYMENTS, deployment(&json!({ "type": "Recreate" }))), (REPLICA_SETS, set("old", 0)), (PODS, pod)];
         Story::of(sets).create(LOOP, &REPLICA_SETS, set("new", 4))
     };
     check("D3.4", recreates_when_no_old_pod_is_left, creating("Failed"), creating("Running"));

@@ -172,7 +172,7 @@ fn frees_orphans_at_rest(history: &History) -> Held {
     Ok(())
 }
 
-fn job(spec: Value, status: Value) -> Value {
+fn job(spec: &Value, status: &Value) -> Value {
     json!({
         "metadata": { "name": "web", "namespace": NAMESPACE, "uid": "u-web" },
         "spec": spec,
@@ -206,7 +206,7 @@ fn status(story: Story, status: Value) -> Story {
 #[test]
 fn a_pod_is_recorded_then_released_then_counted() {
     let spec = json!({ "parallelism": 1, "completions": 1 });
-    let begun = || story(job(spec.clone(), json!({})), [pod("web-0", "Succeeded")]);
+    let begun = || story(job(&spec, &json!({})), [pod("web-0", "Succeeded")]);
     let record = || json!({ "uncountedTerminatedPods": { "succeeded": ["u-web-0"] } });
     let recorded = || status(begun(), record());
     check("D6.2", finalizers_leave_only_after_the_record, released(recorded()), released(begun()));
@@ -222,7 +222,7 @@ fn a_pod_is_recorded_then_released_then_counted() {
 fn indexes_are_run_within_the_completions_and_not_twice() {
     let spec = json!({ "completionMode": "Indexed", "parallelism": 9, "completions": 4 });
     let created = |name: &str| {
-        let indexed = job(spec.clone(), json!({ "completedIndexes": "0-1" }));
+        let indexed = job(&spec, &json!({ "completedIndexes": "0-1" }));
         story(indexed, [pod("web-a-2", "Running")]).create(LOOP, &PODS, pod(name, "Pending"))
     };
     for refused in ["web-b-0", "web-b-1", "web-b-2", "web-b-4"] {
@@ -233,7 +233,7 @@ fn indexes_are_run_within_the_completions_and_not_twice() {
 #[test]
 fn pods_are_created_within_the_bounds_of_the_job() {
     let created = |spec: Value, status: Value| {
-        story(job(spec, status), [pod("web-0", "Running")]).create(LOOP, &PODS, pod("web-1", "Pending"))
+        story(job(&spec, &status), [pod("web-0", "Running")]).create(LOOP, &PODS, pod("web-1", "Pending"))
     };
     let wanted = || created(json!({ "parallelism": 2, "completions": 3 }), json!({ "succeeded": 1 }));
     check("D6.5", keeps_the_parallelism, wanted(), created(json!({ "parallelism": 1, "completions": 3 }), json!({})));
@@ -255,7 +255,7 @@ fn a_job_ends_after_its_pods_and_stays_ended() {
         json!({ "conditions": all })
     };
     let ended = |from: &[&str], phase: &str| {
-        let begun = story(job(json!({}), conditions(from)), [pod("web-0", phase)]);
+        let begun = story(job(&json!({}), &conditions(from)), [pod("web-0", phase)]);
         status(begun, conditions(&["SuccessCriteriaMet", "Complete"]))
     };
     check(
@@ -271,7 +271,7 @@ fn a_job_ends_after_its_pods_and_stays_ended() {
 
 #[test]
 fn at_rest_no_orphan_is_held() {
-    let begun = || story(job(json!({}), json!({})), [pod("web-0", "Succeeded")]);
+    let begun = || story(job(&json!({}), &json!({})), [pod("web-0", "Succeeded")]);
     check("D6.10", frees_orphans_at_rest, begun(), begun().delete("user", &Job::RESOURCE, "web"));
 }
 

@@ -128,7 +128,7 @@ fn set() -> Value {
     })
 }
 
-fn pod(owners: Value) -> Value {
+fn pod(owners: &Value) -> Value {
     let labels = json!({ "app": "web" });
     json!({ "metadata": {
         "name": "web-1", "namespace": NAMESPACE, "uid": "u-1", "labels": labels, "ownerReferences": owners,
@@ -151,14 +151,14 @@ fn the_observed_generation_never_falls() {
 
 #[test]
 fn a_deletion_without_a_uid_is_refused() {
-    let deleting = || Story::of([(PODS, pod(owned_by("web")))]).delete("replicaset", &PODS, "web-1");
+    let deleting = || Story::of([(PODS, pod(&owned_by("web")))]).delete("replicaset", &PODS, "web-1");
     check("D1.3", deletions_carry_the_uid, deleting(), deleting().sent(json!({})));
 }
 
 #[test]
 fn adoption_needs_a_live_owner_that_selects() {
     let adopting = |set: Value| {
-        let story = Story::of([(REPLICA_SETS, set), (PODS, pod(json!([])))]);
+        let story = Story::of([(REPLICA_SETS, set), (PODS, pod(&json!([])))]);
         story.edit("replicaset", &PODS, "web-1", |pod| pod["metadata"]["ownerReferences"] = owned_by("web"))
     };
     let mut recreated = set();
@@ -175,18 +175,18 @@ fn adoption_needs_a_live_owner_that_selects() {
 #[test]
 fn references_and_objects_of_others_are_left_alone() {
     let releasing = |of: &str| {
-        let story = Story::of([(PODS, pod(owned_by(of)))]);
+        let story = Story::of([(PODS, pod(&owned_by(of)))]);
         story.edit("replicaset", &PODS, "web-1", |pod| pod["metadata"]["ownerReferences"] = json!([]))
     };
     check("D1.5", only_the_own_reference_is_removed, releasing("web"), releasing("other"));
-    let deleting = |of: &str| Story::of([(PODS, pod(owned_by(of)))]).delete("replicaset", &PODS, "web-1");
+    let deleting = |of: &str| Story::of([(PODS, pod(&owned_by(of)))]).delete("replicaset", &PODS, "web-1");
     check("D1.6", objects_of_others_are_left_alone, deleting("web"), deleting("other"));
 }
 
 #[test]
 fn only_the_loops_of_jobs_remove_their_finalizer() {
     let removing = |author: &str, finalizer: &str| {
-        let mut held = pod(owned_by("web"));
+        let mut held = pod(&owned_by("web"));
         held["metadata"]["finalizers"] = json!([finalizer]);
         let story = Story::of([(PODS, held)]);
         story.edit(author, &PODS, "web-1", |pod| pod["metadata"]["finalizers"] = json!([]))

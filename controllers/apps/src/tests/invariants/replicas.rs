@@ -95,15 +95,15 @@ fn pod(name: &str) -> Value {
 pub(crate) fn check_rules(name: &str, sets: &Resource, rules: [kcm_simulation::Invariant; 3]) {
     let [creates, deletes, rest] = rules;
     let with = |replicas: i64| Story::of([(sets.clone(), set(replicas)), (PODS, pod("a"))]);
-    let created = |replicas: i64| with(replicas).create(name, &PODS, pod("b"));
-    check("D2.1", creates, created(2), created(1));
+    let adds = |replicas: i64| with(replicas).create(name, &PODS, pod("b"));
+    check("D2.1", creates, adds(2), adds(1));
     // The reconcile saw a set that wanted more.
     let lowered = || with(2).edit("user", sets, "web", |set| set["spec"]["replicas"] = 1.into());
     check("D2.1", creates, lowered().create(name, &PODS, pod("b")).seeing_the_start(), {
         lowered().create(name, &PODS, pod("b"))
     });
-    let deleted = |set: &mut Value| set["metadata"]["deletionTimestamp"] = "2026-01-02T12:00:00Z".into();
-    check("D2.4", creates, created(2), with(2).edit("user", sets, "web", deleted).create(name, &PODS, pod("b")));
+    let terminating = |set: &mut Value| set["metadata"]["deletionTimestamp"] = "2026-01-02T12:00:00Z".into();
+    check("D2.4", creates, adds(2), with(2).edit("user", sets, "web", terminating).create(name, &PODS, pod("b")));
     let surplus = || Story::of([(sets.clone(), set(1)), (PODS, pod("a")), (PODS, pod("b"))]);
     check("D2.2", deletes, surplus().delete(name, &PODS, "a"), {
         surplus().delete(name, &PODS, "a").delete(name, &PODS, "b")

@@ -32,20 +32,20 @@ impl Story {
     }
 
     pub(crate) fn create(self, author: &str, resource: &Resource, object: Value) -> Self {
-        self.change(author, Verb::Create, resource, object.clone(), Some(object))
+        self.change(author, Verb::Create, resource, &object.clone(), Some(object))
     }
 
     /// Changes the object of that name by `edit`.
     pub(crate) fn edit(self, author: &str, resource: &Resource, of: &str, edit: impl FnOnce(&mut Value)) -> Self {
         let mut object = self.current(resource, of);
         edit(&mut object);
-        self.change(author, Verb::Update, resource, object.clone(), Some(object))
+        self.change(author, Verb::Update, resource, &object.clone(), Some(object))
     }
 
     /// Removes the object of that name, with its uid as the precondition.
     pub(crate) fn delete(self, author: &str, resource: &Resource, of: &str) -> Self {
         let object = self.current(resource, of);
-        let mut story = self.change(author, Verb::Delete, resource, object.clone(), None);
+        let mut story = self.change(author, Verb::Delete, resource, &object.clone(), None);
         let sent = json!({ "preconditions": { "uid": object["metadata"]["uid"] } });
         story.last().sent = Arc::new(sent);
         story
@@ -79,8 +79,8 @@ impl Story {
         Value::clone(found.expect("the object must exist"))
     }
 
-    fn change(mut self, author: &str, verb: Verb, resource: &Resource, of: Value, after: Option<Value>) -> Self {
-        let key = key_of(&of);
+    fn change(mut self, author: &str, verb: Verb, resource: &Resource, of: &Value, after: Option<Value>) -> Self {
+        let key = key_of(of);
         let before = self.0.end().get(resource).and_then(|objects| objects.get(&key)).cloned();
         let author = match author {
             "user" => Author::User,

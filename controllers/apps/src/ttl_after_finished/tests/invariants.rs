@@ -43,7 +43,7 @@ fn deleted(finished: bool, lives: Option<i64>) -> Story {
             { "type": "Complete", "status": status, "lastTransitionTime": "2026-01-02T12:00:00Z" },
         ] },
     });
-    Story::of([(Job::RESOURCE, job)]).delete(LOOP, &Job::RESOURCE, "web").at(Duration::from_secs(60))
+    Story::of([(Job::RESOURCE, job)]).delete(LOOP, &Job::RESOURCE, "web").at(Duration::from_mins(1))
 }
 
 #[test]

@@ -118,7 +118,9 @@ async fn a_pod_that_the_cache_does_not_show_yet_keeps_the_claim() {
 async fn claims_that_are_deleted_together_share_a_live_list() {
     let cluster = start(environment()).await;
     let names: Vec<String> = (0..20).map(|number| format!("data-{number}")).collect();
-    names.iter().for_each(|name| create_claim(cluster.sandbox(), name));
+    for name in &names {
+        create_claim(cluster.sandbox(), name);
+    }
     cluster.eventually("all are unused", |sandbox| names.iter().all(|name| unused(sandbox, name) == "True")).await;
     cluster.settle().await;
     let lists = |cluster: &TestCluster| {
@@ -127,7 +129,9 @@ async fn claims_that_are_deleted_together_share_a_live_list() {
     };
     let before = lists(&cluster);
     cluster.advance(Duration::from_secs(2)).await;
-    names.iter().for_each(|name| drop(cluster.sandbox().delete(&CLAIMS, &key(name)).unwrap()));
+    for name in &names {
+        cluster.sandbox().delete(&CLAIMS, &key(name)).unwrap();
+    }
     cluster.eventually("all are deleted", |sandbox| sandbox.list(&CLAIMS, Some("shop")).is_empty()).await;
     assert!(lists(&cluster) - before <= 3, "{} lists", lists(&cluster) - before);
 }

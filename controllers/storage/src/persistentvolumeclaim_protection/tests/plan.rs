@@ -15,7 +15,9 @@ fn planned(claim: &[Change], pod: Option<&[Change]>, records_use: bool) -> Plan 
         },
         "status": { "phase": "Bound" },
     });
-    claim.iter().for_each(|change| change.apply(&mut object));
+    for change in claim {
+        change.apply(&mut object);
+    }
     let claim = PersistentVolumeClaim::decode(&object.to_string()).unwrap();
     let pods: Vec<LivePod> = pod
         .into_iter()
@@ -25,11 +27,13 @@ fn planned(claim: &[Change], pod: Option<&[Change]>, records_use: bool) -> Plan 
                 "spec": { "nodeName": "n1", "volumes": [{ "name": "v", "persistentVolumeClaim": { "claimName": "data" } }] },
                 "status": { "phase": "Running" },
             });
-            changes.iter().for_each(|change| change.apply(&mut object));
+            for change in changes {
+                change.apply(&mut object);
+            }
             LivePod::decode(&object.to_string()).unwrap()
         })
         .collect();
-    plan(&claim, pods.iter().map(LivePod::use_of_claims), records_use)
+    plan(&claim, &pods.iter().map(LivePod::use_of_claims), records_use)
 }
 
 #[derive(Clone, Copy)]
@@ -82,14 +86,17 @@ use Change::{
     EphemeralVolume, NoFinalizer, NoNode, OtherClaim, OwnedBy, Phase, RunningContainer, ShutDown, Terminating, Unused,
 };
 
+/// Name, changes of the claim, changes of the pod if there is one, and the plan.
+type Row = (&'static str, &'static [Change], Option<&'static [Change]>, Plan);
+
 const NOTHING: Plan = Plan::Keep(KeepReason::UpToDate);
 const IN_USE: Plan = Plan::Keep(KeepReason::InUse);
 
 #[test]
 fn pvcp_6_the_finalizer_of_a_terminating_claim_stays_while_a_pod_on_a_node_uses_it() {
-    let own: &[Change] = &[Terminating, Change::Named("web-v"), OwnedBy("pod-1")];
-    let foreign: &[Change] = &[Terminating, Change::Named("web-v"), OwnedBy("pod-0")];
-    let rows: [(&str, &[Change], Option<&[Change]>, Plan); 11] = [
+    let own: &'static [Change] = &[Terminating, Change::Named("web-v"), OwnedBy("pod-1")];
+    let foreign: &'static [Change] = &[Terminating, Change::Named("web-v"), OwnedBy("pod-0")];
+    let rows: [Row; 11] = [
         ("no pod", &[Terminating], None, Plan::RemoveFinalizer),
         ("a pod uses it", &[Terminating], Some(&[]), IN_USE),
         ("a finished pod uses it", &[Terminating], Some(&[Phase("Succeeded")]), IN_USE),
@@ -109,9 +116,9 @@ fn pvcp_6_the_finalizer_of_a_terminating_claim_stays_while_a_pod_on_a_node_uses_
 
 #[test]
 fn pvcp_5_the_condition_of_a_bound_claim_says_if_a_pod_that_has_not_finished_uses_it() {
-    let own: &[Change] = &[Change::Named("web-v"), OwnedBy("pod-1")];
-    let foreign: &[Change] = &[Change::Named("web-v")];
-    let rows: [(&str, &[Change], Option<&[Change]>, Plan); 15] = [
+    let own: &'static [Change] = &[Change::Named("web-v"), OwnedBy("pod-1")];
+    let foreign: &'static [Change] = &[Change::Named("web-v")];
+    let rows: [Row; 15] = [
         ("unknown, unused", &[], None, Plan::SetUnused),
         ("unknown, used", &[], Some(&[]), Plan::SetUsed),
         ("used, unused now", &[Unused("False")], None, Plan::SetUnused),
