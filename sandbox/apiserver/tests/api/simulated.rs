@@ -65,7 +65,7 @@ fn a_fork_shares_nothing_that_can_change() {
     create(&fork, "in-fork");
     fork.delete(&CONFIG_MAPS, &ObjectKey::namespaced("default", "before")).expect("it exists");
     fork.admit(|_| Err(kcm_sandbox_apiserver::Status::bad_request("never")));
-    clock.advance_to(Duration::from_secs(60));
+    clock.advance_to(Duration::from_mins(1));
     assert_eq!(first.version(), version, "the first server has no write of the fork");
     assert!(first.get(&CONFIG_MAPS, &ObjectKey::namespaced("default", "in-fork")).is_none());
     assert!(first.get(&CONFIG_MAPS, &ObjectKey::namespaced("default", "before")).is_some());
@@ -109,8 +109,8 @@ fn requests_need_no_runtime() {
     let (status, _) = response(sandbox.exchange(request(Method::GET, &format!("{PATH}/none"), "")));
     assert_eq!(status, 404);
     sandbox.faults().inject(Fault::on(Verb::Create).lose_answer());
-    let lost = sandbox.exchange(request(Method::POST, PATH, &config("two").to_string()));
-    assert!(matches!(lost, Exchanged::Lost), "{lost:?}");
+    let unanswered = sandbox.exchange(request(Method::POST, PATH, &config("two").to_string()));
+    assert!(matches!(unanswered, Exchanged::Lost), "{unanswered:?}");
     assert!(sandbox.get(&CONFIG_MAPS, &ObjectKey::namespaced("default", "two")).is_some());
 }
 
