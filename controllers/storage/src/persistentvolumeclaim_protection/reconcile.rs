@@ -7,6 +7,7 @@ use kcm_framework::api::views::{PersistentVolumeClaim, Pod};
 use kcm_framework::client::{ApiError, ResponseExt as _};
 use kcm_framework::informers::{Index, Informer};
 use kcm_framework::{ReconcileError, ReconcileObject, Session, async_trait};
+use tokio::time::Instant;
 
 use super::condition::with_unused;
 use super::live_pods::{LivePod, LivePods};
@@ -34,10 +35,12 @@ impl ReconcileObject<PersistentVolumeClaim> for Reconciler {
                 return Ok(());
             }
             // A Pod that the cache does not show yet may use the claim.
-            let namespace = claim.metadata.key.namespace().unwrap_or_default();
             let since = self.terminating.since(&claim.metadata.key);
-            let pods = self.live_pods.of(session, namespace, since).await?;
-            planned = plan(claim, &pods.iter().map(LivePod::use_of_claims), self.records_use);
+            let live = self.live_plan(claim, since, session).await?;
+            if live != planned {
+                // A shared list may show a Pod that was deleted since: its event has enqueued the claim, and is the last one.
+                planned = self.live_plan(claim, Some(Instant::now()), session).await?;
+            }
         }
         session.explain(|| planned.explain());
         self.apply(planned, claim, session).await
@@ -48,6 +51,18 @@ impl Reconciler {
     fn plan(&self, claim: &PersistentVolumeClaim) -> Plan {
         let pods = self.pods_of_claim.get(&claim.metadata.key);
         plan(claim, &pods.iter().map(|pod| self.reader.use_of(pod)), self.records_use)
+    }
+
+    /// Plans with a live list of Pods that was not requested before `since`.
+    async fn live_plan(
+        &self,
+        claim: &PersistentVolumeClaim,
+        since: Option<Instant>,
+        session: &Session,
+    ) -> Result<Plan, ReconcileError> {
+        let namespace = claim.metadata.key.namespace().unwrap_or_default();
+        let pods = self.live_pods.of(session, namespace, since).await?;
+        Ok(plan(claim, &pods.iter().map(LivePod::use_of_claims), self.records_use))
     }
 
     async fn apply(

@@ -137,6 +137,29 @@ async fn claims_that_are_deleted_together_share_a_live_list() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pod_that_is_deleted_after_a_shared_list_keeps_no_claim() {
+    let cluster = start(environment()).await;
+    for name in ["first", "second"] {
+        create_claim(cluster.sandbox(), name);
+    }
+    create_pod(cluster.sandbox(), "web", "second");
+    cluster
+        .eventually("the conditions are there", |sandbox| {
+            unused(sandbox, "first") == "True" && unused(sandbox, "second") == "False"
+        })
+        .await;
+    cluster.advance(Duration::from_secs(2)).await;
+    for name in ["first", "second"] {
+        cluster.sandbox().delete(&CLAIMS, &key(name)).unwrap();
+    }
+    // The list for the first claim shows the pod of the second, which is deleted within the second of the list.
+    cluster.eventually("the first is deleted", |sandbox| sandbox.get(&CLAIMS, &key("first")).is_none()).await;
+    cluster.sandbox().delete_now(&PODS, &key("web")).unwrap();
+    cluster.advance(Duration::from_secs(10)).await;
+    assert!(cluster.sandbox().get(&CLAIMS, &key("second")).is_none());
+}
+
+#[tokio::test(start_paused = true)]
 async fn without_the_gate_the_condition_is_left_alone() {
     let cluster = start(environment().arguments(&["--feature-gates=PersistentVolumeClaimUnusedSinceTime=false"])).await;
     create_claim(cluster.sandbox(), "data");
