@@ -62,6 +62,15 @@ pub enum Readiness {
 }
 
 impl Pod {
+    /// Returns `true` if the pod has finished, or is terminating and none of its containers runs.
+    ///
+    /// # Upstream
+    /// `IsPodTerminated` of `pkg/volume/util`: a terminating pod that never started a container is terminated.
+    #[must_use]
+    pub const fn is_terminated(&self, deletion: &PodDeletion) -> bool {
+        self.is_finished() || self.metadata.is_terminating() && !deletion.has_running_containers
+    }
+
     /// Returns `true` if the pod is neither finished nor terminating.
     ///
     /// # Upstream

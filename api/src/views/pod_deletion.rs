@@ -2,8 +2,6 @@
 
 use jiff::Timestamp;
 
-use super::pod::Pod;
-
 crate::message! {
     /// Progress of the deletion of a pod. Empty for pods that are not terminating.
     pub struct PodDeletion {
@@ -39,15 +37,4 @@ crate::message! {
 
 crate::message! {
     struct State {}
-}
-
-impl Pod {
-    /// Returns `true` if the pod has finished, or is terminating and none of its containers runs.
-    ///
-    /// # Upstream
-    /// `IsPodTerminated` of `pkg/volume/util`: a terminating pod that never started a container is terminated.
-    #[must_use]
-    pub const fn is_terminated(&self, deletion: &PodDeletion) -> bool {
-        self.is_finished() || self.metadata.is_terminating() && !deletion.has_running_containers
-    }
 }

@@ -21,7 +21,6 @@ const ABSENT: &[(&str, &[&str])] = &[
             "csi_operations_",
             "device_taint_eviction_controller_",
             "dynamic_resource_allocation_",
-            "ephemeral_volume_controller_",
             "pv_collector_",
             "resourcepoolstatusrequest_controller_",
             "retroactive_storageclass_",

@@ -9,6 +9,7 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 const ARROWS: &[(&str, &[&str])] = &[
     ("kcm-workqueue", &[]),
     ("kcm-api", &[]),
+    ("kcm-cel", &[]),
     ("kcm-informers", &["kcm-api"]),
     ("kcm-client", &["kcm-api", "kcm-informers"]),
     ("kcm-config", &["kcm-api"]),

@@ -225,7 +225,6 @@ fn given_settings_without_effect_are_warned_of() {
     let ended = without_kubeconfig(&[
         "--contention-profiling",
         "--node-sync-period=1s",
-        "--concurrent-ephemeralvolume-syncs=9",
         "--cluster-signing-key-file=/etc/kubernetes/pki/ca.key",
         "--concurrent-replicaset-syncs=9",
     ]);
@@ -233,10 +232,7 @@ fn given_settings_without_effect_are_warned_of() {
     let lines = warnings.filter_map(|line| line.split_once("These settings have no effect"));
     assert_eq!(
         lines.map(|(_, line)| line.trim_end_matches('"')).collect::<Vec<_>>(),
-        [
-            " yet: --contention-profiling, --concurrent-ephemeralvolume-syncs, --cluster-signing-key-file",
-            ", as in upstream: --node-sync-period",
-        ]
+        [" yet: --contention-profiling, --cluster-signing-key-file", ", as in upstream: --node-sync-period",]
     );
 }
 

@@ -24,6 +24,7 @@ use crate::server::admission::Attempt;
 use crate::server::delete::{DeleteOptions, Deleted};
 use crate::server::{PathHandler, Server};
 use crate::service::SandboxService;
+use crate::service::exchange::{Exchanged, exchange};
 use crate::service::log::Request;
 use crate::service::shared::Shared;
 use crate::status::Status;
@@ -73,6 +74,15 @@ impl Sandbox {
         let now = shared.now();
         shared.change(|state| state.server.create_first_namespaces(now));
         Self { shared }
+    }
+
+    /// Performs a request at once and returns its whole response, or the watch that it opens.
+    ///
+    /// It needs no runtime. Faults apply except for their delays. A read of a version that is not reached yet fails
+    /// at once.
+    #[must_use]
+    pub fn exchange(&self, request: http::Request<Bytes>) -> Exchanged {
+        exchange(&self.shared, request)
     }
 
     /// Returns an API server of its own with the same objects, past events, kinds and hooks, whose time is `clock`.

@@ -1,4 +1,4 @@
-//! Requests and watches step by step, without a runtime: [`Sandbox::exchange`] and [`OpenWatch`].
+//! Requests and watches step by step, without a runtime: [`Sandbox::exchange`](crate::Sandbox::exchange) and [`OpenWatch`].
 //!
 //! A simulation decides itself when a request is performed, and when each event of a watch is sent.
 
@@ -14,11 +14,10 @@ use kcm_api::Resource;
 use super::shared::Shared;
 use super::{Found, find, receive, status_response};
 use crate::faults::{Effect, Verdict};
-use crate::sandbox::Sandbox;
 use crate::server::watch::{Watch, WatchEvent};
 use crate::store::stored::Stored;
 
-/// The outcome of [`Sandbox::exchange`].
+/// The outcome of [`Sandbox::exchange`](crate::Sandbox::exchange).
 #[derive(Debug)]
 pub enum Exchanged {
     /// The whole response, headers included.
@@ -70,7 +69,7 @@ pub enum LineKind {
     Modified,
     /// An event `DELETED` of a watch.
     Deleted,
-    /// `BOOKMARK`; the one after the initial events too.
+    /// An event `BOOKMARK`, also after the initial events.
     Bookmark,
     /// An event `ERROR` of a watch.
     Error,
@@ -147,39 +146,35 @@ impl OpenWatch {
     }
 }
 
-impl Sandbox {
-    /// Performs a request at once and returns its whole response, or the watch that it opens.
-    ///
-    /// It needs no runtime. Faults apply except for their delays. A read of a version that is not reached yet fails
-    /// at once.
-    #[must_use]
-    pub fn exchange(&self, request: http::Request<Bytes>) -> Exchanged {
-        let (parts, body) = request.into_parts();
-        let (number, route, Verdict { effect, .. }) = receive(&self.shared, &parts, &body);
-        match &effect {
-            None | Some(Effect::LoseAnswer) => {}
-            Some(Effect::Fail(status)) => return whole(status_response(status)),
-            Some(Effect::Disconnect) => return Exchanged::Lost,
-            Some(Effect::Stall) => return Exchanged::Silence,
-            Some(Effect::NotReady) => return whole(super::not_ready()),
-        }
-        let found = find(&self.shared, &parts, &body, route);
-        if effect == Some(Effect::LoseAnswer) {
-            return Exchanged::Lost;
-        }
-        let response = match found {
-            Ok(Found::Response(response)) => response,
-            Ok(Found::Silence) => return Exchanged::Silence,
-            Ok(Found::Watch(watch, timeout)) => {
-                self.shared.lock().log.answer(number, 200);
-                let shared = Arc::clone(&self.shared);
-                return Exchanged::Watch(OpenWatch { shared, watch: *watch, timeout, has_ended: false });
-            }
-            Err(status) => status_response(&status),
-        };
-        self.shared.lock().log.answer(number, response.status().as_u16());
-        whole(response)
+/// Performs a request at once and returns its whole response, or the watch that it opens.
+///
+/// It needs no runtime. Faults apply except for their delays. A read of a version that is not reached yet fails at once.
+pub(crate) fn exchange(shared: &Arc<Shared>, request: http::Request<Bytes>) -> Exchanged {
+    let (parts, body) = request.into_parts();
+    let (number, route, Verdict { effect, .. }) = receive(shared, &parts, &body);
+    match &effect {
+        None | Some(Effect::LoseAnswer) => {}
+        Some(Effect::Fail(status)) => return whole(status_response(status)),
+        Some(Effect::Disconnect) => return Exchanged::Lost,
+        Some(Effect::Stall) => return Exchanged::Silence,
+        Some(Effect::NotReady) => return whole(super::not_ready()),
     }
+    let found = find(shared, &parts, &body, route);
+    if effect == Some(Effect::LoseAnswer) {
+        return Exchanged::Lost;
+    }
+    let response = match found {
+        Ok(Found::Response(response)) => response,
+        Ok(Found::Silence) => return Exchanged::Silence,
+        Ok(Found::Watch(watch, timeout)) => {
+            shared.lock().log.answer(number, 200);
+            let shared = Arc::clone(shared);
+            return Exchanged::Watch(OpenWatch { shared, watch: *watch, timeout, has_ended: false });
+        }
+        Err(status) => status_response(&status),
+    };
+    shared.lock().log.answer(number, response.status().as_u16());
+    whole(response)
 }
 
 /// Collects the body of a response, all of which is there.
