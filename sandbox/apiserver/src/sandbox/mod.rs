@@ -81,7 +81,7 @@ impl Sandbox {
     /// It needs no runtime. Faults apply except for their delays. A read of a version that is not reached yet fails
     /// at once.
     #[must_use]
-    pub fn exchange(&self, request: http::Request<Bytes>) -> Exchanged {
+    pub fn exchange(&self, request: http::Request<bytes::Bytes>) -> Exchanged {
         exchange(&self.shared, request)
     }
 

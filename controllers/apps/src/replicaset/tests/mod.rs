@@ -1,3 +1,4 @@
 mod apply;
 mod cluster;
 mod invariants;
+mod simulation;
