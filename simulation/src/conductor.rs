@@ -42,15 +42,15 @@ const SETTLE_TIME: Duration = Duration::from_secs(30);
 pub struct Run {
     /// The first violation, if there is one.
     pub violation: Option<Violation>,
-    /// Every accepted write.
+    /// Every write that was accepted.
     pub history: History,
-    /// What happened, one line per step.
+    /// The steps, one line each.
     pub trace: String,
     /// The anchors that the run has passed.
     pub anchors: BTreeSet<Anchor>,
     /// The perturbations whose anchors were not reached, by index.
     pub not_applied: Vec<usize>,
-    /// Number of steps.
+    /// Number of steps of the run.
     pub steps: u32,
 }
 

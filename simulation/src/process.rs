@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     /// Pins what the simulation relies on: tokio calls the hook when no task is ready, and a wake in it keeps the paused
-    /// clock where it is.
+    /// clock as it is.
     #[test]
     fn settles_with_every_task_waiting_and_the_time_unchanged() {
         let mut process = Process::new().unwrap();

@@ -74,7 +74,7 @@ impl Scenario {
         self
     }
 
-    /// Returns the name.
+    /// Returns the name of the scenario.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name

@@ -25,11 +25,11 @@ pub struct Search {
 /// A schedule that breaks a rule.
 #[derive(Debug)]
 pub struct Finding {
-    /// The schedule.
+    /// The schedule of the run.
     pub schedule: Schedule,
-    /// The rule.
+    /// The rule that is broken.
     pub violation: Violation,
-    /// What happened in the run.
+    /// The steps of the run, one line each.
     pub trace: String,
 }
 

@@ -34,13 +34,10 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("node/src/node_lifecycle/mod.rs", "nodes", "an event mapping: a change of the node enqueues its pods"),
     ("node/src/node_lifecycle/pass.rs", "leases", "a lease that seems silent is read live before its node is marked"),
     ("node/src/taint_eviction/mod.rs", "nodes", "an event mapping: a change of the node enqueues its pods"),
-    // Maps and metrics with the name of an informer.
-    ("auth/src/clusterrole_aggregation/mod.rs", "aggregated", "an index"),
+    // Maps with the name of an informer.
     ("apps/src/pod_garbage_collector/plan.rs", "nodes", "a map"),
     ("network/src/endpointslice/hinted_services.rs", "services", "a map"),
-    ("network/src/endpointslice/metrics.rs", "slices", "a metric"),
     ("network/src/endpointslice/zones.rs", "nodes", "a map"),
-    ("network/src/endpointslice_mirroring/metrics.rs", "slices", "a metric"),
     ("network/src/shared/trigger_time.rs", "pods", "a slice of hashes"),
     ("node/src/node_ipam/allocator.rs", "nodes", "a map"),
     ("node/src/node_lifecycle/monitor.rs", "nodes", "a map"),

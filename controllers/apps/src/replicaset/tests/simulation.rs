@@ -59,3 +59,12 @@ fn no_single_perturbation_breaks_a_rule() {
     assert!(findings.is_empty(), "{} of {} runs:\n{}", findings.len(), search.runs, findings.join("\n\n"));
     assert!(search.runs > 50, "{} runs", search.runs);
 }
+
+#[test]
+fn a_goal_that_is_never_reached_breaks_the_first_rule() {
+    let unreachable = scaled_up().goal(|sandbox| has_ready(sandbox, 4));
+    let violation = run(&unreachable, &Schedule::default()).violation.expect("the goal is out of reach");
+    assert!(format!("{violation:?}").contains("O2"), "{violation:?}");
+    let search = singles(&unreachable);
+    assert_eq!((search.runs, search.findings.len()), (1, 1), "nothing is searched beside a reference run that fails");
+}
