@@ -18,7 +18,7 @@ pub struct Masked {
     pub key: ObjectKey,
     /// Resource, namespace and name. The generated part of the name is `*`.
     pub label: String,
-    /// The content. A reference to another object is [`REFERENCE`] and the position of that object.
+    /// The content. A reference to another object is `REFERENCE` and the position of that object.
     pub content: Value,
     /// The positions of the objects that it refers to, ascending, each once.
     pub refers_to: Vec<usize>,

@@ -1,7 +1,7 @@
 //! The state of a run as a number that two runs share if they are in the same state up to renaming.
 //!
 //! [`masked`] removes from the objects of the store what differs between two equal runs: uids, resource versions,
-//! times, addresses and generated names. Objects with generated names are told apart by their [colours](colours): by
+//! times, addresses and generated names. Objects with generated names are told apart by their [colours]: by
 //! their content and by the objects that they refer to or that refer to them. [`digest`] adds what is beside the store:
 //! the queues, the events under way, the requests in flight and the processes.
 //!
