@@ -255,7 +255,7 @@ pub static SCENARIOS: &[Scenario] = &[
         is_periodic: true,
         ..of_controller(
             "large-cluster",
-            "all controllers beside 5,000 nodes and 150,000 pods of 1,500 replica sets and services (quick: a tenth), \
+            "all controllers but node-lifecycle beside 5,000 nodes and 150,000 pods of 1,500 replica sets and services (quick: a tenth), \
              written straight to the API server; 5,000 changes of pods, beside 1,000 pods and beside all",
             (large_cluster::CONTROLLERS, probe::REPLICA_SET),
             |testbed, size| large_cluster::started_and_changed(testbed, size).boxed_local(),
