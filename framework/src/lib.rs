@@ -103,6 +103,7 @@ pub use progress::{HeldKeys, STALLED_AFTER, Stall, Step, Steps};
 pub use queue_key::QueueKey;
 pub use reconcile::{
     Class, Delete, NameGenerator, ObjectSource, Reconcile, ReconcileError, ReconcileObject, Session, SessionOf,
+    SharedReads,
 };
 pub use scale_client::{ScaleClient, ScaleError};
 pub use supervise::{ControllerState, ControllerStatus, GRACE, INIT_PATIENCE, LoopState, LoopStatus};

@@ -14,6 +14,7 @@ mod recording;
 mod session;
 mod session_extras;
 mod session_of;
+mod shared_reads;
 mod undecided;
 mod undecodable;
 mod worker;
@@ -36,6 +37,7 @@ pub(crate) use objects::OfObjects;
 pub use objects::{ObjectSource, ReconcileObject};
 pub use session::Session;
 pub use session_of::SessionOf;
+pub use shared_reads::SharedReads;
 pub(crate) use worker::Workers;
 
 /// A reconciler: brings the object of a key to its desired state.

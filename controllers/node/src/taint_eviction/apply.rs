@@ -1,6 +1,7 @@
 //! The requests: the condition of a Pod, then its deletion.
 
 use jiff::Timestamp;
+use kcm_framework::api::time::format_seconds;
 use kcm_framework::api::views::{Pod, PodDisruption};
 use kcm_framework::client::{ApiError, Patch, Payload, ResponseExt as _};
 use kcm_framework::{Delete, Session};
@@ -31,9 +32,7 @@ pub(super) fn disrupted_status(pod: &Pod, disruption: &PodDisruption, now: Times
     if disruption.disruption_target_reason.as_deref() == Some(REASON) {
         return None;
     }
-    let since = disruption.disruption_target_since.unwrap_or(now);
-    // As the API serves times: whole seconds.
-    let since = Timestamp::from_second(since.as_second()).unwrap_or(since);
+    let since = format_seconds(disruption.disruption_target_since.unwrap_or(now));
     let mut condition = json!({
         "type": "DisruptionTarget",
         "status": "True",

@@ -48,7 +48,6 @@ mod apply;
 mod event_mapping;
 mod events;
 mod metrics;
-mod observe;
 mod pending;
 mod plan;
 mod reconcile;
@@ -62,14 +61,13 @@ use kcm_framework::api::{Need, ObjectKey};
 use kcm_framework::config::gates::TAINT_TOLERATION_COMPARISON_OPERATORS;
 use kcm_framework::config::{Gate, GateStage};
 use kcm_framework::informers::Change;
-use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, Source};
+use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, SharedReads, Source};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::shared::{MONITOR_GRACE_PERIOD, PodsByNode, Watching};
 use event_mapping::{is_tainted, keys_for_pod, node_with_other_taints};
 use metrics::Metrics;
-use observe::LiveNodes;
 use pending::PendingEvictions;
 use reconcile::Reconciler;
 
@@ -113,7 +111,7 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
         grace: context.get(&MONITOR_GRACE_PERIOD)?.unsigned(),
         pending: Mutex::new(PendingEvictions::default()),
         watching: Mutex::new(Watching::new(Instant::now())),
-        live_nodes: LiveNodes::default(),
+        live_nodes: SharedReads::default(),
         metrics: Metrics::register(context.metrics())?,
     };
     Ok(control_loop.reconcile_objects(pods, reconciler).into())

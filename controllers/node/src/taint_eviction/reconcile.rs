@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use kcm_framework::api::scheduling::{ComparisonOperators, Taint};
 use kcm_framework::api::views::{Node, Pod, PodDisruption, PodTolerations};
-use kcm_framework::api::{ObjectKey, PartReader};
+use kcm_framework::api::{InternedStr, ObjectKey, PartReader};
+use kcm_framework::client::ApiError;
 use kcm_framework::informers::{Informer, Lookup};
-use kcm_framework::{ReconcileError, ReconcileObject, Session, async_trait};
+use kcm_framework::{ReconcileError, ReconcileObject, Session, SharedReads, async_trait};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::apply::evict;
 use super::events::PodEvent;
 use super::metrics::Metrics;
-use super::observe::LiveNodes;
 use super::pending::PendingEvictions;
 use super::plan::{Pending, Plan, Times, is_of_health, plan};
 use crate::shared::{PodsByNode, Watching};
@@ -29,7 +29,8 @@ pub(super) struct Reconciler {
     pub(super) grace: Duration,
     pub(super) pending: Mutex<PendingEvictions>,
     pub(super) watching: Mutex<Watching>,
-    pub(super) live_nodes: LiveNodes,
+    /// The Nodes that were read live within the last second, which the Pods of a Node share. `None` if it does not exist.
+    pub(super) live_nodes: SharedReads<InternedStr, Option<Arc<Node>>>,
     pub(super) metrics: Metrics,
 }
 
@@ -49,7 +50,7 @@ impl ReconcileObject<Pod> for Reconciler {
             Plan::Stay(_) | Plan::Wait(..) => return Ok(()),
         };
         // The taint may have been removed since the cache was filled, and a deletion cannot be undone.
-        let Some(live) = self.live_nodes.read(session, &node).await? else {
+        let Some(live) = self.live_node(&node, session).await? else {
             session.explain(|| "keeps the pod, whose node was deleted meanwhile");
             return Ok(());
         };
@@ -73,6 +74,14 @@ impl ReconcileObject<Pod> for Reconciler {
 }
 
 impl Reconciler {
+    /// Returns the live Node. `None` if it does not exist, or was recreated under the same name.
+    async fn live_node(&self, cached: &Node, session: &Session) -> Result<Option<Arc<Node>>, ApiError> {
+        let key = &cached.metadata.key;
+        let read = async { Ok(session.live::<Node>(key).await?.map(Arc::new)) };
+        let live = self.live_nodes.get(key.name(), None, read).await?;
+        Ok(live.filter(|live| live.metadata.uid == cached.metadata.uid))
+    }
+
     /// Returns the Node of a Pod that may be evicted.
     fn node_of(&self, pod: &Pod, session: &Session) -> Option<Arc<Node>> {
         let name = pod.node_name.as_deref().filter(|_| !pod.metadata.is_terminating());

@@ -1,20 +1,13 @@
 //! Live lists of the Pods of a Namespace, which claims of the Namespace share.
 
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use kcm_framework::api::views::{Pod, PodDeletion, PodVolumes};
 use kcm_framework::api::{DecodeError, KnownView as _, View as _};
 use kcm_framework::client::ListQuery;
-use kcm_framework::{Class, ReconcileError, Session};
-use parking_lot::Mutex;
-use tokio::time::Instant;
+use kcm_framework::{Class, ReconcileError, Session, SharedReads};
 
 use super::usage::PodUse;
-
-/// Time for which a live list counts. Claims that are deleted together share one.
-const FRESH: Duration = Duration::from_secs(1);
 
 /// Largest number of Pods in a page.
 const PAGE: u32 = 500;
@@ -41,48 +34,11 @@ impl LivePod {
     }
 }
 
-/// The Pods of a Namespace that have volumes with claims, and when their list was requested.
-type List = Option<(Instant, Arc<[LivePod]>)>;
+/// The live lists of the last second, by Namespace: claims that are deleted together share one.
+pub(super) type LivePods = SharedReads<Box<str>, Arc<[LivePod]>>;
 
-/// The live lists of the last second, by Namespace. Workers that need the same one wait for one request.
-#[derive(Default)]
-pub(super) struct LivePods(Mutex<HashMap<Box<str>, Arc<tokio::sync::Mutex<List>>>>);
-
-impl LivePods {
-    /// Returns the live Pods of a Namespace that have volumes with claims, from a list that was requested within the last
-    /// second, and not before `since`.
-    pub(super) async fn of(
-        &self,
-        session: &Session,
-        namespace: &str,
-        since: Option<Instant>,
-    ) -> Result<Arc<[LivePod]>, ReconcileError> {
-        let slot = self.slot(namespace);
-        let mut list = slot.lock().await;
-        if let Some((at, pods)) = &*list
-            && at.elapsed() < FRESH
-            && since.is_none_or(|since| *at >= since)
-        {
-            return Ok(Arc::clone(pods));
-        }
-        let at = Instant::now();
-        let pods: Arc<[LivePod]> = read(session, namespace).await?.into();
-        *list = Some((at, Arc::clone(&pods)));
-        Ok(pods)
-    }
-
-    fn slot(&self, namespace: &str) -> Arc<tokio::sync::Mutex<List>> {
-        let mut slots = self.0.lock();
-        // A slot that others hold is in use.
-        slots.retain(|_, slot| {
-            let is_fresh = |list: &List| list.as_ref().is_some_and(|(at, _)| at.elapsed() < FRESH);
-            Arc::strong_count(slot) > 1 || slot.try_lock().is_ok_and(|list| is_fresh(&list))
-        });
-        Arc::clone(slots.entry(namespace.into()).or_default())
-    }
-}
-
-async fn read(session: &Session, namespace: &str) -> Result<Vec<LivePod>, ReconcileError> {
+/// Reads the Pods of a Namespace that have volumes with claims.
+pub(super) async fn read(session: &Session, namespace: &str) -> Result<Arc<[LivePod]>, ReconcileError> {
     let mut options = ListQuery { limit: Some(PAGE), ..ListQuery::default() };
     let mut pods = Vec::new();
     loop {
@@ -95,7 +51,7 @@ async fn read(session: &Session, namespace: &str) -> Result<Vec<LivePod>, Reconc
         }
         match page.continue_token {
             Some(token) => options.continue_token = Some(token),
-            None => return Ok(pods),
+            None => return Ok(pods.into()),
         }
     }
 }

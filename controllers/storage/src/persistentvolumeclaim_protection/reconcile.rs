@@ -10,7 +10,7 @@ use kcm_framework::{ReconcileError, ReconcileObject, Session, async_trait};
 use tokio::time::Instant;
 
 use super::condition::with_unused;
-use super::live_pods::{LivePod, LivePods};
+use super::live_pods::{self, LivePod, LivePods};
 use super::plan::{FINALIZER, Plan, plan};
 use super::terminating::Terminating;
 use super::usage::PodReader;
@@ -61,7 +61,7 @@ impl Reconciler {
         session: &Session,
     ) -> Result<Plan, ReconcileError> {
         let namespace = claim.metadata.key.namespace().unwrap_or_default();
-        let pods = self.live_pods.of(session, namespace, since).await?;
+        let pods = self.live_pods.get(namespace, since, live_pods::read(session, namespace)).await?;
         Ok(plan(claim, &pods.iter().map(LivePod::use_of_claims), self.records_use))
     }
 
