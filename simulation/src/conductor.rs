@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::{Response, StatusCode};
 use http_body::Frame;
 use jiff::Timestamp;
 use kcm_framework::Stop;
@@ -189,7 +189,7 @@ impl<'a> Conductor<'a> {
                 return Some(Violation::new("O1", "the run has no end"));
             }
             self.pull();
-            if self.deliver_response() || self.perform_request() || self.deliver_events(false) {
+            if self.deliver_response() || self.perform_request() || self.deliver_events() {
                 continue;
             }
             if kubelets::step(&self.sandbox) {
@@ -227,7 +227,7 @@ impl<'a> Conductor<'a> {
             if !is_done && now > self.last_fault + PATIENCE {
                 return Some(Violation::new("O2", "the goal is not reached"));
             }
-            // Time passes in small steps at first, so that writes that follow the goal at once are no writes at rest.
+            // To the next timer of the process, or to the limit.
             let limit = now + if is_done { SETTLE_TIME } else { Duration::from_mins(1) };
             self.process.wait(limit.saturating_sub(self.began));
             self.clock.advance_to(self.began + self.process.elapsed());
@@ -395,7 +395,7 @@ impl<'a> Conductor<'a> {
         let first = self.history.changes.len();
         let exchanged = match fails(Moment::Before) {
             Some(code) => Exchanged::Response(failure(code)),
-            None => self.sandbox.exchange(rebuilt(request)),
+            None => self.sandbox.exchange(request),
         };
         self.record(&author, verb, &sent, false);
         let changes = first..self.history.changes.len();
@@ -437,7 +437,7 @@ impl<'a> Conductor<'a> {
         self.answers.push_back(Answer { reply, response, text: format!("{method} {uri} {code}"), changes, hold });
     }
 
-    fn deliver_events(&mut self, _: bool) -> bool {
+    fn deliver_events(&mut self) -> bool {
         let mut delivered = false;
         for index in 0..self.caches.len() {
             if self.caches[index].waiting.is_empty() {
@@ -546,11 +546,6 @@ fn launch(scenario: &Scenario, sandbox: &Sandbox, clock: &ManualClock, gate: &Ga
         }
     });
     process
-}
-
-fn rebuilt(request: Request<Bytes>) -> Request<Bytes> {
-    let (parts, body) = request.into_parts();
-    Request::from_parts(parts, body)
 }
 
 fn verb_of(method: &http::Method) -> Verb {

@@ -63,7 +63,7 @@ pub enum Author {
         /// The key that the loop reconciles. Empty if it is not known.
         key: String,
     },
-    /// Scheduler, kubelets, and whatever else the cluster has beside the managers.
+    /// Scheduler, kubelets, and all other parts of the cluster except the managers.
     Cluster,
     /// The script of the scenario, or a perturbation that acts as a user.
     User,
