@@ -58,7 +58,7 @@
 //! - *of different phases are not resynced at the same moment*;
 //! - *that panic are notified of that change again, and hold up no other handler*: after 1 s doubling to 5 minutes,
 //!   before later changes of the object;
-//! - *that panic for an update are told its old state when the object is deleted*, which may name another owner. Of a
+//! - *that panic for an update get its old state when the object is deleted*, which may name another owner. Of a
 //!   deleted object they are notified for about eight minutes;
 //! - *that are removed are not notified any more*;
 //! - *are removed with the registrations of their user*.

@@ -213,7 +213,7 @@ mod tests {
                 told: &["updated 1 2", "updated 2 3"],
                 left: &["updated 2 3"],
             },
-            // The end does not wait, and the states before it are told as ends: 1 may have had another owner.
+            // The end does not wait. Earlier states are passed to the handler as ends, because state 1 may have another owner.
             Row {
                 changes: &["updated 1 2", "deleted 2"],
                 panics_for: &["updated 1 2"],

@@ -11,7 +11,7 @@
 //! It runs with `--allocate-node-cidrs` only.
 //!
 //! # Guarantees
-//! - No block is given to two Nodes, whatever response is lost. A reserved block stays reserved for the uid of its Node until
+//! - No block is given to two Nodes, also if a response is lost. A reserved block stays reserved for the uid of its Node until
 //!   the cache shows which pod CIDRs the Node has, or that it was deleted. The Node is offered the same block again.
 //! - A block is free when the last of its holders goes. A block that a service CIDR touches is never given to a Node.
 //! - All blocks of a Node are reserved, or none: if one IP family is exhausted, the other one loses nothing.

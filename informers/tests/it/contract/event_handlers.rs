@@ -200,7 +200,7 @@ async fn that_panic_are_notified_of_that_change_again_and_hold_up_no_other_handl
 }
 
 #[tokio::test(start_paused = true)]
-async fn that_panic_for_an_update_are_told_its_old_state_when_the_object_is_deleted() {
+async fn that_panic_for_an_update_get_its_old_state_when_the_object_is_deleted() {
     let (mut peer, _factory, informer) = widgets();
     let notified = Notifications::default();
     let notes = notified.clone();

@@ -1,4 +1,4 @@
-//! Rules that hold for every history of the controllers, whatever a schedule does to them.
+//! Rules that hold for every history of the controllers, under every schedule.
 //!
 //! Each is a plain function in the folder of its controller, with a history that it accepts and a history that it refuses. Bounds
 //! come from the object that the reconcile has seen, and counts from the store.

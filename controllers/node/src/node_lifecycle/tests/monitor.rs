@@ -1,4 +1,4 @@
-//! How long Nodes are silent.
+//! The time for which Nodes are silent.
 
 use std::time::Duration;
 

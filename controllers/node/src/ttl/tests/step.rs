@@ -29,8 +29,8 @@ fn at_the_start_an_overlap_is_decided_by_what_most_nodes_carry() {
         ("95 nodes, half and half", 94, [vec![15; 47], vec![0; 47]].concat(), 0),
         ("95 nodes with a number of no step", 95, vec![7; 95], 0),
         ("95 nodes with the number of a step that does not fit", 95, vec![300; 95], 0),
-        ("101 nodes, whatever they have", 101, vec![0; 101], 15),
-        ("89 nodes, whatever they have", 89, vec![15; 89], 0),
+        ("101 nodes without a TTL", 101, vec![0; 101], 15),
+        ("89 nodes with a TTL of 15 s", 89, vec![15; 89], 0),
         ("1900 nodes after 2001", 1900, vec![300; 1900], 300),
     ] {
         assert_eq!(Step::at_start(nodes, present).seconds(), seconds, "{name}");

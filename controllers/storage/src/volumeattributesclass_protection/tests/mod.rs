@@ -45,7 +45,7 @@ fn vac_2_a_claim_enqueues_the_classes_that_it_gives_up() {
     assert_eq!(keys(&updated(claim("bronze", "gold", "silver"))), [""; 0]);
     assert_eq!(keys(&updated(claim("", "", ""))), ["bronze", "gold", "silver"]);
     let deleted = Change::Deleted { last: all.clone(), final_state_known: false };
-    assert_eq!(keys(&deleted), ["bronze", "gold", "silver"], "also one that a watch missed");
+    assert_eq!(keys(&deleted), ["bronze", "gold", "silver"], "also if the watch missed the deletion");
     assert_eq!(keys(&Change::Undecodable { last: all }), [""; 0], "it may still name them");
 }
 
