@@ -38,6 +38,7 @@
 //! | `bind POD NODE` | the pod is scheduled to the node |
 //! | `hold KIND NAME`, `release KIND NAME` | a finalizer is set, and removed |
 //! | `own KIND NAME KIND OWNER` | the owner controls the object |
+//! | `reserve VOLUME CLAIM` | the volume is bound to the claim |
 //! | `evict POD`, `keep POD` | the pod is evicted, or its budget refuses that |
 //! | `serve METRIC VALUE`, `fail METRIC` | with `metrics: true`: a metric has a value, or is withdrawn; see `metrics.rs` |
 
