@@ -81,19 +81,18 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let mut storage_versions = context.control_loop("storage_version_garbage_collector_storageversions");
     let known = storage_versions.reads_for(leases()?);
     let of_mapping = known.clone();
-    let objects = storage_versions
-        .primary_with(Source::<StorageVersion>::known().resync(), move |change| key_for_storage_version(change, &of_mapping));
-    let of_server = objects.index("apiserver", StorageVersion::servers);
+    let objects = storage_versions.primary_with(Source::<StorageVersion>::known().resync(), move |change| {
+        key_for_storage_version(change, &of_mapping)
+    });
+    let of_server = objects.index("apiserver", |object| object.servers());
     let queue = storage_versions.queue();
 
     let mut deleted_leases = context.control_loop::<ObjectKey>("storage_version_garbage_collector_leases");
     deleted_leases.watches_for(leases()?, key_for_lease);
     deleted_leases.reads::<StorageVersion>();
-    Ok([
-        deleted_leases.reconcile(LeaseReconciler { of_server, queue }),
-        storage_versions.reconcile_objects(objects, Reconciler { leases: known }),
-    ]
-    .into())
+    let deleted_leases = deleted_leases.reconcile(LeaseReconciler { of_server, queue });
+    let storage_versions = storage_versions.reconcile_objects(objects, Reconciler { leases: known });
+    Ok(Loops::from(storage_versions).with(deleted_leases))
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

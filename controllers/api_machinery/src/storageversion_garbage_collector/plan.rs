@@ -30,7 +30,7 @@ pub(super) fn is_identity(lease: Option<&Meta>) -> bool {
     lease.is_some_and(|lease| lease.labels.get(label).is_some_and(|found| found == value))
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) enum Plan {
     /// Every entry has its API server, or there is none.
     Keep,
@@ -39,7 +39,7 @@ pub(super) enum Plan {
     /// It loses its last entry.
     Delete,
     /// It keeps `kept` entries.
-    Update { document: Box<str>, kept: usize },
+    Update { document: Document, kept: usize },
 }
 
 /// Plans for a storage version, if these API servers are gone.
@@ -64,7 +64,7 @@ pub(super) fn plan(
     let first = encodings.next();
     let common = first.filter(|first| encodings.all(|other| other == *first));
     set_common(&mut document, storage_version, common, now)?;
-    Ok(Plan::Update { document: document.as_str().into(), kept: kept.len() })
+    Ok(Plan::Update { document, kept: kept.len() })
 }
 
 /// Sets the common encoding version and its condition.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kcm_framework::api::{Document, InternedStr, ObjectKey, PartialObjectMeta, views};
+use kcm_framework::api::{InternedStr, ObjectKey, PartialObjectMeta, views};
 use kcm_framework::client::ResponseExt as _;
 use kcm_framework::informers::{Index, Informer, Lookup};
 use kcm_framework::workqueue::{Priority, Queue};
@@ -24,7 +24,7 @@ impl Reconcile for LeaseReconciler {
         let named_by = self.of_server.get(lease.name());
         session.explain(|| format!("{} storage versions name the API server, whose Lease is deleted", named_by.len()));
         for storage_version in named_by {
-            self.queue.add(storage_version.metadata.key.clone(), Priority::High);
+            self.queue.add(storage_version.metadata.key.clone(), Priority::Live);
         }
         Ok(())
     }
@@ -54,7 +54,6 @@ impl ReconcileObject<StorageVersion> for Reconciler {
                 tracing::info!(?gone, "Deleted a storage version without API servers");
             }
             Plan::Update { document, .. } => {
-                let document = Document::parse(&document).map_err(ReconcileError::terminal)?;
                 if session.update_status(&**object, &document).await.ignore_not_found()?.is_some() {
                     tracing::info!(?gone, "Removed the entries of API servers that do not exist");
                 }
