@@ -8,6 +8,7 @@ use kcm_framework::client::ListQuery;
 use kcm_framework::discovery::ServedResource;
 use kcm_framework::{ReconcileError, ReconcileObject, Session, async_trait};
 
+use super::apply::update_status;
 use super::conditions::{Condition, add_once};
 use super::lookup::{Lookup, Missing, go_name, is_migratable, not_migratable};
 use super::text::{FAILED_REASON, malformed_version};
@@ -75,7 +76,7 @@ impl ReconcileObject<Migration> for Checkpoints {
             return fail(migration, &message, session).await;
         }
         session.explain(|| format!("migrates the objects up to version {version}"));
-        session.update_status(&**migration, &with_checkpoint(migration, &version)?).await?;
+        update_status(session, migration, &with_checkpoint(migration, &version)?).await?;
         Ok(())
     }
 }
@@ -89,7 +90,7 @@ async fn latest_version(resource: &ServedResource, session: &Session) -> Result<
 async fn fail(migration: &Migration, message: &str, session: &Session) -> Result<(), ReconcileError> {
     session.explain(|| format!("fails the migration: {message}"));
     let Some(document) = failed(migration, message, session.now())? else { return Ok(()) };
-    session.update_status(migration, &document).await?;
+    update_status(session, migration, &document).await?;
     tracing::warn!(message, "A migration failed");
     Ok(())
 }

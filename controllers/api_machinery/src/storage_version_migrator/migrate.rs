@@ -4,19 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kcm_framework::api::{Document, EditError, ObjectKey, PartialObjectMeta, Resource, ResourceVersion, View as _};
-use kcm_framework::client::{ApiError, ListQuery, Page, Patch, Payload};
+use kcm_framework::api::{Document, EditError, ObjectKey, PartialObjectMeta, Resource, View as _};
+use kcm_framework::client::{ApiError, ListQuery, Page};
 use kcm_framework::{ReconcileError, ReconcileObject, Session, async_trait};
-use serde_json::json;
 
+use super::apply::{rewrite, update_status};
 use super::conditions::{Condition, set};
 use super::lookup::{Lookup, Missing};
 use super::progress::{Positions, Progress};
 use super::text::{self, COMPLETED, Counts, FAILED_REASON, RUNNING_REASON, SUCCEEDED_REASON, malformed_version};
 use super::view::{FAILED, Migration, RUNNING, SUCCEEDED};
-
-/// The field manager of the patches.
-const FIELD_MANAGER: &str = "storage-version-migrator-controller";
 
 /// The largest number of objects of a page, which is migrated in one reconcile.
 const PAGE: u32 = 500;
@@ -138,7 +135,7 @@ impl Migrator {
         }
         session.explain(|| format!("ends the migration of {} objects", counts.total));
         let document = succeeded(migration, counts, session.now())?;
-        session.update_status(migration, &document).await?;
+        update_status(session, migration, &document).await?;
         tracing::info!(objects = counts.total, "A migration succeeded");
         Ok(Step::Ended)
     }
@@ -171,7 +168,7 @@ async fn migrate_page(
         };
         if is_older
             && !progress.has_passed(key)
-            && let Err(error) = session.of(resource).patch(key, patch(resource, version)).await
+            && let Err(error) = rewrite(session, resource, key, version).await
         {
             match judge(&error) {
                 Outcome::Done => {}
@@ -217,7 +214,7 @@ async fn again(migration: &Migration, progress: &mut Progress, error: ApiError, 
     match waiting(migration, progress.counts(), &error.message(), session.now()) {
         Ok(None) => {}
         Ok(Some(document)) => {
-            if let Err(error) = session.update_status(migration, &document).await {
+            if let Err(error) = update_status(session, migration, &document).await {
                 let error: &(dyn std::error::Error + 'static) = &error;
                 tracing::debug!(error, "Cannot write why a migration waits");
             }
@@ -236,19 +233,9 @@ async fn fail(
     let message = text::failed(counts, error);
     session.explain(|| format!("fails the migration: {message}"));
     let document = failed(migration, counts, &message, session.now())?;
-    session.update_status(migration, &document).await?;
+    update_status(session, migration, &document).await?;
     tracing::warn!(message, "A migration failed");
     Ok(())
-}
-
-/// Returns the patch of an object that has this version.
-fn patch(resource: &Resource, version: &ResourceVersion) -> Patch {
-    let body = json!({
-        "kind": resource.kind,
-        "apiVersion": resource.api_version(),
-        "metadata": { "resourceVersion": version },
-    });
-    Patch::MergeAs { field_manager: FIELD_MANAGER.to_owned(), body: Payload::json(&body) }
 }
 
 fn running(message: &str) -> Condition<'_> {

@@ -44,6 +44,7 @@
 //! | No definition is read for resources of the core group. | It is. | There is none. |
 //! | One client has the higher rate limit. | The status of migrations is written through a client of its own. | It has a handful of requests for each migration. |
 
+mod apply;
 mod checkpoint;
 mod conditions;
 mod definition;

@@ -3,18 +3,15 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kcm_framework::api::{EditError, InternedStr, KnownView as _};
-use kcm_framework::client::Patch;
+use kcm_framework::api::{Document, EditError, InternedStr};
 use kcm_framework::informers::{Change, Index, Informer};
 use kcm_framework::{Reconcile, ReconcileError, Session, async_trait};
 
+use super::apply::{apply_definition, update_status};
 use super::conditions::{Condition, add_once, set};
 use super::definition::{Definition, Stage, configuration};
 use super::text::{self, COMPLETED, COMPLETED_REASON, RUNNING_REASON};
 use super::view::{GroupResource, Migration, RUNNING, SUCCEEDED};
-
-/// The field manager of the definition's status.
-const FIELD_MANAGER: &str = "migration-runner-controller";
 
 /// Every change of a migration enqueues its resource.
 pub(super) fn resources_for(change: &Change<Migration>) -> Vec<GroupResource> {
@@ -110,8 +107,8 @@ impl Reconcile<GroupResource> for Runner {
 async fn promote(migration: &Migration, resource: &GroupResource, session: &Session) -> Result<(), ReconcileError> {
     let name = migration.metadata.key.name();
     let Some(document) = promoted(migration, session.now())? else { return Ok(()) };
-    apply_definition(resource, Stage::Running(name), session).await?;
-    session.update_status(migration, &document).await?;
+    mark_definition(resource, Stage::Running(name), session).await?;
+    update_status(session, migration, &document).await?;
     tracing::info!(migration = name, %resource, "Started a migration");
     Ok(())
 }
@@ -120,17 +117,14 @@ async fn clean_up(migration: &Migration, resource: &GroupResource, session: &Ses
     let succeeded = migration.is(SUCCEEDED);
     let stage = if succeeded { Stage::Succeeded } else { Stage::Failed };
     let document = cleaned_up(migration, session.now())?;
-    apply_definition(resource, stage, session).await?;
-    session.update_status(migration, &document).await?;
+    mark_definition(resource, stage, session).await?;
+    update_status(session, migration, &document).await?;
     tracing::info!(migration = migration.metadata.key.name(), %resource, succeeded, "Ended a migration");
     Ok(())
 }
 
 /// Returns the document of a migration that may run; `None` if its condition is decided already.
-pub(super) fn promoted(
-    migration: &Migration,
-    now: Timestamp,
-) -> Result<Option<kcm_framework::api::Document>, EditError> {
+pub(super) fn promoted(migration: &Migration, now: Timestamp) -> Result<Option<Document>, EditError> {
     let mut document = migration.document.clone();
     let message = text::running(None, None);
     let running =
@@ -139,7 +133,7 @@ pub(super) fn promoted(
 }
 
 /// Returns the document of a migration that has ended.
-pub(super) fn cleaned_up(migration: &Migration, now: Timestamp) -> Result<kcm_framework::api::Document, EditError> {
+pub(super) fn cleaned_up(migration: &Migration, now: Timestamp) -> Result<Document, EditError> {
     let mut document = migration.document.clone();
     let ended = Condition {
         type_: RUNNING,
@@ -153,12 +147,11 @@ pub(super) fn cleaned_up(migration: &Migration, now: Timestamp) -> Result<kcm_fr
 }
 
 /// Applies what the definition of the resource says about its migration, if there is a definition.
-async fn apply_definition(resource: &GroupResource, stage: Stage<'_>, session: &Session) -> Result<(), ReconcileError> {
+async fn mark_definition(resource: &GroupResource, stage: Stage<'_>, session: &Session) -> Result<(), ReconcileError> {
     let Some(key) = resource.definition() else { return Ok(()) };
     let Some(definition) = session.live::<Definition>(&key).await? else { return Ok(()) };
     if let Some(configuration) = configuration(&definition, stage, session.now()) {
-        let patch = Patch::apply(FIELD_MANAGER, &configuration);
-        session.of(&Definition::RESOURCE).patch_status(&key, patch).await?;
+        apply_definition(session, &key, &configuration).await?;
     }
     Ok(())
 }
