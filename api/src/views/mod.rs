@@ -22,6 +22,7 @@ mod pod;
 mod pod_deletion;
 mod pod_disruption_budget;
 mod pod_failure_policy;
+mod pod_group_membership;
 mod pod_parts;
 mod pod_phase;
 mod pod_termination;
@@ -61,6 +62,7 @@ pub use pod_disruption_budget::{PodDisruptionBudget, PodDisruptionBudgetStatus, 
 pub use pod_failure_policy::{
     ExitCodesOperator, OnExitCodes, PodConditionPattern, PodFailurePolicy, PodFailurePolicyAction, PodFailurePolicyRule,
 };
+pub use pod_group_membership::PodGroupMembership;
 pub use pod_parts::{PodAddresses, PodDisruption, PodDomain, PodTargetNode, PodTolerations, PodVolume, PodVolumes};
 pub use pod_phase::PodPhase;
 pub use pod_termination::{FailedContainer, PodTermination};

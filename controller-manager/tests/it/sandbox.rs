@@ -77,7 +77,7 @@ async fn it_tells_what_runs_serves_an_ordinary_client_and_leaves_nothing() {
                        replicationcontroller-controller, resourcequota-controller, \
                        root-ca-certificate-publisher-controller, service-cidr-controller, \
                        serviceaccount-controller, serviceaccount-token-controller, statefulset-controller, \
-                       taint-eviction-controller, ttl-after-finished-controller, ttl-controller, \
+                       storage-version-migrator-controller, taint-eviction-controller, ttl-after-finished-controller, ttl-controller, \
                        volumeattributesclass-protection-controller kubeconfig";
     assert!(words.join(" ").contains(controllers), "{tour}");
     assert!(tour.contains("\n`sandbox tell help` lists what nodes can do.\n"), "{tour}");

@@ -25,7 +25,7 @@ pub(super) const CONTROLLERS: &str = "\
     pod-garbage-collector-controller,replicaset-controller,replicationcontroller-controller,\
     resourcequota-controller,root-ca-certificate-publisher-controller,service-cidr-controller,\
     serviceaccount-controller,serviceaccount-token-controller,statefulset-controller,\
-    taint-eviction-controller,ttl-controller,ttl-after-finished-controller,\
+    storage-version-migrator-controller,taint-eviction-controller,ttl-controller,ttl-after-finished-controller,\
     volumeattributesclass-protection-controller";
 
 const NODES: &str = "/api/v1/nodes";
