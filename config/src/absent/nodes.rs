@@ -5,25 +5,11 @@ use crate::checks;
 use crate::row::{Initial, Row};
 
 /// The settings of each controller.
-pub(super) const CONTROLLERS: &[AbsentSettings] = &[
-    AbsentSettings {
-        controller: "device-taint-eviction-controller",
-        rows: &[Row::new(
-            "concurrent-device-taint-eviction-syncs",
-            "Device-taint-eviction-controller",
-            Initial::Int32(8),
-        )
+pub(super) const CONTROLLERS: &[AbsentSettings] = &[AbsentSettings {
+    controller: "device-taint-eviction-controller",
+    rows: &[Row::new("concurrent-device-taint-eviction-syncs", "Device-taint-eviction-controller", Initial::Int32(8))
         .path("DeviceTaintEvictionController.ConcurrentSyncs")
         .help(workers!("Pods on tainted devices"))
         .without_effect()
         .check(checks::positive)],
-    },
-    AbsentSettings {
-        controller: "resourceclaim-controller",
-        rows: &[Row::new("concurrent-resourceclaim-syncs", "Resourceclaim-controller", Initial::Int32(50))
-            .path("ResourceClaimController.ConcurrentSyncs")
-            .help(workers!("ResourceClaims"))
-            .without_effect()
-            .check(checks::positive)],
-    },
-];
+}];

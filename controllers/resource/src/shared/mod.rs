@@ -1,0 +1,9 @@
+//! Parts that several controllers of this area share.
+
+mod gates;
+mod used_claims;
+
+pub(crate) use gates::{
+    ADMIN_ACCESS, DYNAMIC_RESOURCE_ALLOCATION, GENERIC_WORKLOAD, PRIORITIZED_LIST, WORKLOAD_CLAIMS,
+};
+pub(crate) use used_claims::{Entry, EntryClaim, SCHEDULING, is_for_pod, is_reserved_for, used_claims};

@@ -1,0 +1,1 @@
+//! Fixtures that the tests of several controllers share.
