@@ -51,7 +51,10 @@ pub(super) async fn reserve(
             "uid": group.metadata.uid,
         }),
     };
-    patch_status(session, claim, &json!({ "reservedFor": [consumer] })).await?;
+    let known = claim.reserved_for.iter().map(|consumer| json!({ "uid": consumer.uid }));
+    // A strategic merge puts a new entry first without this order.
+    let order: Vec<Value> = known.chain([json!({ "uid": consumer["uid"] })]).collect();
+    patch_status(session, claim, &json!({ "$setElementOrder/reservedFor": order, "reservedFor": [consumer] })).await?;
     Ok(())
 }
 

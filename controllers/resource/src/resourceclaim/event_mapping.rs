@@ -70,15 +70,16 @@ pub(super) fn keys_for_pod(
     }
 }
 
-/// A claim enqueues itself, and the Pods and groups that use it and have work.
+/// A claim enqueues itself, and the Pods and groups that use it and have work. A deletion enqueues it too, so that nothing
+/// is kept for it.
 pub(super) fn keys_for_claim(change: &Change<ResourceClaim>, users: impl Fn(&ObjectKey) -> Users) -> Vec<Key> {
     let key = change.key();
-    let itself = match change {
-        Change::Added(_) | Change::Updated { .. } => Some(Key::Claim(key.clone())),
-        Change::Deleted { .. } => None,
-        Change::Undecodable { .. } => return Vec::new(),
-    };
-    itself.into_iter().chain(users(key).keys()).collect()
+    match change {
+        Change::Added(_) | Change::Updated { .. } | Change::Deleted { .. } => {
+            [Key::Claim(key.clone())].into_iter().chain(users(key).keys()).collect()
+        }
+        Change::Undecodable { .. } => Vec::new(),
+    }
 }
 
 /// A template that is created or updated enqueues the Pods and groups that name it and have work.

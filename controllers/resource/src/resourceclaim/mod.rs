@@ -156,7 +156,7 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
         groups,
         features,
         deleted,
-        releasing: Mutex::default(),
+        releases: Mutex::default(),
     };
     Ok(control_loop.reconcile(reconciler).into())
 }

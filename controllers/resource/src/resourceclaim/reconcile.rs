@@ -32,9 +32,19 @@ pub(super) struct Reconciler {
     pub(super) groups: Option<Informer<PodGroup>>,
     pub(super) features: Features,
     pub(super) deleted: Arc<DeletedConsumers>,
-    /// The claims that this process has deallocated, and whose finalizer it has not removed yet.
-    pub(super) releasing: Mutex<HashMap<ObjectKey, Uid>>,
+    /// The claims that this process is releasing.
+    pub(super) releases: Mutex<HashMap<ObjectKey, Release>>,
     pub(super) metrics: Metrics,
+}
+
+/// A claim that this process is releasing.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Release {
+    /// The claim with that uid was deallocated, and its finalizer is not removed yet.
+    Deallocated(Uid),
+    /// The finalizer of the claim with that uid, which is terminating, was removed. The response does not say at which
+    /// version the cache shows that the claim is deleted.
+    LetGo(Uid),
 }
 
 #[async_trait]
@@ -164,13 +174,19 @@ impl Reconciler {
         let claim = match self.claims.lookup(key) {
             Lookup::Found(claim) => claim,
             Lookup::Absent => {
-                self.releasing.lock().remove(key);
+                self.releases.lock().remove(key);
                 return Ok(());
             }
             Lookup::Undecodable(claim) => {
                 session.requeue_when_decodable(&self.claims.cache(), &claim);
                 return Ok(());
             }
+        };
+        let uid = &claim.metadata.uid;
+        let is_releasing = match self.releases.lock().get(key) {
+            Some(Release::LetGo(released)) if released == uid => return Ok(()),
+            Some(Release::Deallocated(released)) => released == uid,
+            Some(Release::LetGo(_)) | None => false,
         };
         let mut ended = Vec::new();
         for consumer in &claim.reserved_for {
@@ -179,16 +195,21 @@ impl Reconciler {
             }
         }
         let owner = self.owner_of(&claim, session);
-        let uid = &claim.metadata.uid;
-        let is_releasing = self.releasing.lock().get(key) == Some(uid);
         let planned = plan(&claim, Around { ended: &ended, owner, is_releasing });
         session.explain(|| planned.explain());
         if is_releasing && !planned.removes_finalizer {
             // It was removed, or the claim is in use again.
-            self.releasing.lock().remove(key);
+            self.releases.lock().remove(key);
         }
-        let releasing = || drop(self.releasing.lock().insert(key.clone(), uid.clone()));
-        let released = || drop(self.releasing.lock().remove(key));
+        let releasing = || drop(self.releases.lock().insert(key.clone(), Release::Deallocated(uid.clone())));
+        let released = || {
+            let mut releases = self.releases.lock();
+            if claim.metadata.is_terminating() {
+                releases.insert(key.clone(), Release::LetGo(uid.clone()));
+            } else {
+                releases.remove(key);
+            }
+        };
         match release(session, &claim, &planned, releasing, released).await {
             // Deleted or recreated meanwhile.
             Err(error) if error.is_not_found() || error.is_other_object() => Ok(()),
