@@ -3,6 +3,7 @@
 //!
 //! A controller registers itself by being linked. Removing one is deleting its folder and its line here.
 
+pub mod device_taint_eviction;
 pub mod resourceclaim;
 mod shared;
 

@@ -7,12 +7,11 @@ use kcm_framework::client::Payload;
 use kcm_framework::informers::Lookup;
 
 use super::error::EntryError;
-use super::event_mapping::beside;
 use super::new_claim::{ENTRY_ANNOTATION, Names, name_prefix, new_claim};
 use super::owner::Owner;
 use super::reconcile::Reconciler;
 use super::template::ClaimTemplate;
-use crate::shared::{Entry, EntryClaim};
+use crate::shared::{Entry, EntryClaim, beside};
 
 impl Reconciler {
     /// Returns the name of the claim if the status does not have it yet.

@@ -11,7 +11,7 @@ use super::deleted::DeletedConsumers;
 use super::key::Key;
 use super::template::ClaimTemplate;
 use super::work::is_done;
-use crate::shared::{EntryClaim, used_claims};
+use crate::shared::{EntryClaim, beside, used_claims};
 
 /// Pods and groups that use something, and have work.
 #[derive(Debug, Default)]
@@ -131,12 +131,4 @@ pub(super) fn claims_of<'a>(pod: &'a Pod, claims: &'a PodClaims) -> impl Iterato
 pub(super) fn claims_of_group(group: &PodGroup) -> impl Iterator<Item = ObjectKey> {
     let named = group.claims.iter().filter_map(|entry| EntryClaim::of(entry.into(), &group.claim_statuses).named());
     named.map(|(claim, _)| beside(&group.metadata.key, claim))
-}
-
-/// The key of an object in the namespace of another object.
-pub(super) fn beside(object: &ObjectKey, name: &str) -> ObjectKey {
-    match object.shared_namespace() {
-        Some(namespace) => ObjectKey::namespaced(namespace.clone(), name),
-        None => ObjectKey::cluster_scoped(name),
-    }
 }

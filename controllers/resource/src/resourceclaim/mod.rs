@@ -70,10 +70,10 @@ use kcm_framework::{BoxError, ControlLoopBuilder, ControllerContext, ControllerD
 use parking_lot::Mutex;
 
 use crate::shared::{
-    ADMIN_ACCESS, DYNAMIC_RESOURCE_ALLOCATION, EntryClaim, GENERIC_WORKLOAD, PRIORITIZED_LIST, WORKLOAD_CLAIMS,
+    ADMIN_ACCESS, DYNAMIC_RESOURCE_ALLOCATION, EntryClaim, GENERIC_WORKLOAD, PRIORITIZED_LIST, WORKLOAD_CLAIMS, beside,
 };
 use deleted::DeletedConsumers;
-use event_mapping::{Users, beside, claims_of_group, keys_for_claim, keys_for_group, keys_for_pod, keys_for_template};
+use event_mapping::{Users, claims_of_group, keys_for_claim, keys_for_group, keys_for_pod, keys_for_template};
 use key::Key;
 use metrics::Metrics;
 use reconcile::Reconciler;

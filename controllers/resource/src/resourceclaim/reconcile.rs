@@ -13,14 +13,13 @@ use parking_lot::Mutex;
 use super::apply::{name_claims, release, reserve};
 use super::deleted::DeletedConsumers;
 use super::error::PodError;
-use super::event_mapping::beside;
 use super::key::Key;
 use super::metrics::Metrics;
 use super::owner::Owner;
 use super::plan::{self, Around, plan};
 use super::template::ClaimTemplate;
 use super::work::{Features, is_done};
-use crate::shared::{EntryClaim, SCHEDULING, is_for_pod, is_reserved_for};
+use crate::shared::{EntryClaim, SCHEDULING, beside, is_for_pod, is_reserved_for};
 
 pub(super) struct Reconciler {
     pub(super) pods: Informer<Pod>,

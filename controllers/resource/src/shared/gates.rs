@@ -17,3 +17,10 @@ pub(crate) const GENERIC_WORKLOAD: Gate =
 /// Claims of groups of Pods. Depends on [`GENERIC_WORKLOAD`].
 pub(crate) const WORKLOAD_CLAIMS: Gate =
     Gate { name: "DRAWorkloadResourceClaims", default: false, stage: GateStage::Beta, locked: false };
+
+pub(crate) const DEVICE_TAINTS: Gate =
+    Gate { name: "DRADeviceTaints", default: true, stage: GateStage::Ga, locked: false };
+
+/// Rules that taint devices. Depends on [`DEVICE_TAINTS`].
+pub(crate) const DEVICE_TAINT_RULES: Gate =
+    Gate { name: "DRADeviceTaintRules", default: true, stage: GateStage::Ga, locked: false };

@@ -1,7 +1,7 @@
 //! The claims that a Pod or a group of Pods uses. Pure.
 
 use kcm_framework::api::views::{ClaimEntry, ClaimEntryStatus, GroupClaimEntry, Pod, PodClaims, ResourceClaim};
-use kcm_framework::api::{InternedStr, Meta, OwnerReference};
+use kcm_framework::api::{InternedStr, Meta, ObjectKey, OwnerReference};
 
 /// The API group of groups of Pods.
 pub(crate) const SCHEDULING: &str = "scheduling.k8s.io";
@@ -112,4 +112,12 @@ pub(crate) fn is_reserved_for(claim: &ResourceClaim, pod: &Pod, group: Option<&s
         let is_group = &*consumer.api_group == SCHEDULING && &*consumer.resource == "podgroups";
         consumer.uid == pod.metadata.uid || is_group && group == Some(&*consumer.name)
     })
+}
+
+/// The key of an object in the namespace of another object.
+pub(crate) fn beside(object: &ObjectKey, name: &str) -> ObjectKey {
+    match object.shared_namespace() {
+        Some(namespace) => ObjectKey::namespaced(namespace.clone(), name),
+        None => ObjectKey::cluster_scoped(name),
+    }
 }
