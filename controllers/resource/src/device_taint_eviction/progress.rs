@@ -47,9 +47,9 @@ impl Progress {
         self.pending.get_mut(pod).is_some_and(|pending| !std::mem::replace(&mut pending.is_announced, true))
     }
 
-    /// Forgets a Pod. Returns the uid of the Pod whose eviction was pending.
-    pub(super) fn remove(&mut self, pod: &ObjectKey) -> Option<Uid> {
-        self.pending.remove(pod).map(|pending| pending.uid)
+    /// Forgets a Pod. Returns the uid of the Pod and its eviction, if one was pending.
+    pub(super) fn remove(&mut self, pod: &ObjectKey) -> Option<(Uid, Eviction)> {
+        self.pending.remove(pod).map(|pending| (pending.uid, pending.eviction))
     }
 
     /// Counts an eviction for each rule among its reasons.

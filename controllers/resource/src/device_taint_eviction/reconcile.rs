@@ -67,7 +67,11 @@ impl Reconciler {
         let pod = match self.pods.lookup(key) {
             Lookup::Found(pod) if !pod.metadata.is_terminating() => pod,
             Lookup::Found(_) | Lookup::Absent => {
-                self.progress.lock().remove(key);
+                // The rules count the pod until the cache shows its deletion.
+                let ended = self.progress.lock().remove(key);
+                if let Some((_, eviction)) = ended {
+                    self.show_later(&eviction);
+                }
                 return Ok(());
             }
             // The loop holds the key until the pod changes.
@@ -75,8 +79,12 @@ impl Reconciler {
         };
         let Some(eviction) = self.plan(&pod, &self.cached_taints(), session) else {
             session.explain(|| "keeps the pod: no device of its claims has a taint that evicts it");
-            if self.progress.lock().remove(key).is_some_and(|uid| uid == pod.metadata.uid) {
-                session.record(&*pod, &PodEvent::Cancelling);
+            let cancelled = self.progress.lock().remove(key);
+            if let Some((uid, eviction)) = cancelled {
+                self.show_later(&eviction);
+                if uid == pod.metadata.uid {
+                    session.record(&*pod, &PodEvent::Cancelling);
+                }
             }
             return Ok(());
         };
@@ -105,9 +113,7 @@ impl Reconciler {
             let overdue = session.now().duration_since(eviction.due);
             self.metrics.evicted(Duration::try_from(overdue).unwrap_or_default());
             tracing::info!(pod = %key, "Evicted a pod because of a taint of a device");
-            let mut progress = self.progress.lock();
-            progress.remove(key);
-            progress.count(&eviction);
+            self.progress.lock().count(&eviction);
         }
         self.show_later(&eviction);
         Ok(())
