@@ -15,12 +15,21 @@ pub(super) struct Progress {
     evicted: HashMap<InternedStr, (Uid, u64)>,
 }
 
+/// The eviction of a Pod.
 #[derive(Debug)]
-struct Pending {
-    uid: Uid,
-    eviction: Eviction,
-    /// `true` if the event of the eviction was recorded.
+pub(super) struct Pending {
+    pub(super) uid: Uid,
+    pub(super) eviction: Eviction,
+    /// `true` if the event of the eviction was recorded, after which the Pod is deleted.
     is_announced: bool,
+    is_counted: bool,
+}
+
+impl Pending {
+    /// Returns `true` if the Pod was deleted, and the response was lost.
+    pub(super) const fn is_uncounted(&self) -> bool {
+        self.is_announced && !self.is_counted
+    }
 }
 
 impl Progress {
@@ -35,7 +44,8 @@ impl Progress {
         match entry {
             Some(pending) => std::mem::replace(&mut pending.eviction, eviction.clone()) != *eviction,
             None => {
-                let pending = Pending { uid: uid.clone(), eviction: eviction.clone(), is_announced: false };
+                let (uid, eviction) = (uid.clone(), eviction.clone());
+                let pending = Pending { uid, eviction, is_announced: false, is_counted: false };
                 self.pending.insert(pod.metadata.key.clone(), pending);
                 true
             }
@@ -47,13 +57,21 @@ impl Progress {
         self.pending.get_mut(pod).is_some_and(|pending| !std::mem::replace(&mut pending.is_announced, true))
     }
 
-    /// Forgets a Pod. Returns the uid of the Pod and its eviction, if one was pending.
-    pub(super) fn remove(&mut self, pod: &ObjectKey) -> Option<(Uid, Eviction)> {
-        self.pending.remove(pod).map(|pending| (pending.uid, pending.eviction))
+    /// Forgets a Pod. Returns its eviction, if one was pending.
+    pub(super) fn remove(&mut self, pod: &ObjectKey) -> Option<Pending> {
+        self.pending.remove(pod)
+    }
+
+    /// Counts the eviction of a Pod that is kept, once.
+    pub(super) fn count(&mut self, pod: &ObjectKey, eviction: &Eviction) {
+        if let Some(pending) = self.pending.get_mut(pod) {
+            pending.is_counted = true;
+        }
+        self.count_for_rules(eviction);
     }
 
     /// Counts an eviction for each rule among its reasons.
-    pub(super) fn count(&mut self, eviction: &Eviction) {
+    pub(super) fn count_for_rules(&mut self, eviction: &Eviction) {
         for (name, uid) in eviction.rules() {
             let entry = self.evicted.entry(name.clone()).or_insert_with(|| (uid.clone(), 0));
             if entry.0 != *uid {

@@ -69,8 +69,12 @@ impl Reconciler {
             Lookup::Found(_) | Lookup::Absent => {
                 // The rules count the pod until the cache shows its deletion.
                 let ended = self.progress.lock().remove(key);
-                if let Some((_, eviction)) = ended {
-                    self.show_later(&eviction);
+                if let Some(ended) = ended {
+                    if ended.is_uncounted() {
+                        self.progress.lock().count_for_rules(&ended.eviction);
+                        self.observe(&ended.eviction, session);
+                    }
+                    self.show_later(&ended.eviction);
                 }
                 return Ok(());
             }
@@ -80,9 +84,9 @@ impl Reconciler {
         let Some(eviction) = self.plan(&pod, &self.cached_taints(), session) else {
             session.explain(|| "keeps the pod: no device of its claims has a taint that evicts it");
             let cancelled = self.progress.lock().remove(key);
-            if let Some((uid, eviction)) = cancelled {
-                self.show_later(&eviction);
-                if uid == pod.metadata.uid {
+            if let Some(cancelled) = cancelled {
+                self.show_later(&cancelled.eviction);
+                if cancelled.uid == pod.metadata.uid {
                     session.record(&*pod, &PodEvent::Cancelling);
                 }
             }
@@ -110,13 +114,18 @@ impl Reconciler {
         }
         session.explain(|| "evicts the pod, whose claims do not tolerate a taint of a device any longer");
         if evict(session, &pod, self.disruptions.of(&pod)).await? {
-            let overdue = session.now().duration_since(eviction.due);
-            self.metrics.evicted(Duration::try_from(overdue).unwrap_or_default());
             tracing::info!(pod = %key, "Evicted a pod because of a taint of a device");
-            self.progress.lock().count(&eviction);
+            self.observe(&eviction, session);
+            self.progress.lock().count(key, &eviction);
         }
         self.show_later(&eviction);
         Ok(())
+    }
+
+    /// Counts an eviction in the metrics.
+    fn observe(&self, eviction: &Eviction, session: &Session) {
+        let overdue = session.now().duration_since(eviction.due);
+        self.metrics.evicted(Duration::try_from(overdue).unwrap_or_default());
     }
 
     /// Has the status of the rules of an eviction computed, not more often than it is updated.

@@ -315,5 +315,7 @@ async fn lost_responses_refusals_and_late_watches_change_nothing() {
         }))
         .await;
         life(&cluster).await;
+        // Evictions whose response was lost are counted.
+        assert_eq!(progress(cluster.sandbox())[2], "3 pods evicted since starting the controller.");
     }
 }
