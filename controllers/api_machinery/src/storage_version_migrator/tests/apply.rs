@@ -12,7 +12,7 @@ use crate::storage_version_migrator::definition::Definition;
 use crate::storage_version_migrator::view::Migration;
 
 pub(super) const MIGRATIONS: Resource = Migration::RESOURCE;
-const DEFINITIONS: Resource = Definition::RESOURCE;
+pub(super) const DEFINITIONS: Resource = Definition::RESOURCE;
 const WEBSITES: Resource = Resource::namespaced("example.com", "v1", "websites", "Website");
 pub(super) const ACCOUNT: &str = "storage-version-migrator-controller";
 
@@ -48,7 +48,7 @@ fn definition(storage: &str) -> Value {
 }
 
 /// With two websites that were stored as `v1` before the storage version became `v2`.
-fn with_websites() -> TestEnvironment {
+pub(super) fn with_websites() -> TestEnvironment {
     environment().prepare(|sandbox| {
         sandbox.create(&DEFINITIONS, definition("v1")).expect("the definition must be valid");
         for name in ["x", "y"] {
@@ -63,7 +63,7 @@ fn with_websites() -> TestEnvironment {
     })
 }
 
-fn definition_key() -> ObjectKey {
+pub(super) fn definition_key() -> ObjectKey {
     ObjectKey::cluster_scoped("websites.example.com")
 }
 
