@@ -134,7 +134,7 @@ async fn m18_each_object_is_patched_once_with_its_version_and_nothing_else() {
     let manager = "?fieldManager=storage-version-migrator-controller";
     let expected = [
         format!("{STATUS}m/status"),
-        "GET /api/v1/namespaces/%40fake:svm_ns%21/configmaps?limit=1".to_owned(),
+        "GET /api/v1/namespaces/@fake:svm_ns!/configmaps?limit=1".to_owned(),
         format!("{STATUS}m/status"),
         "GET /api/v1/configmaps?limit=500".to_owned(),
         format!("{CONFIG_MAP}a{manager}"),
