@@ -23,7 +23,7 @@ pub struct Call<'a> {
     pub(crate) content_type: &'static str,
     pub(crate) body: Payload,
     pub(crate) kind: RequestKind,
-    /// Whether the server is told the time that it has. Without it, it takes a minute at most.
+    /// `true` if the query tells the server how long it may take. Otherwise a server takes a minute at most.
     pub(crate) has_timeout: bool,
 }
 

@@ -48,7 +48,7 @@ pub enum Patch {
     MergeAs {
         /// Name of the field manager.
         field_manager: String,
-        /// The changes.
+        /// The changes as a merge patch.
         body: Payload,
     },
     /// JSON patch (RFC 6902).

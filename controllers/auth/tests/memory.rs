@@ -6,6 +6,12 @@
 #[path = "../src/shared/account.rs"]
 mod account;
 #[allow(dead_code, unreachable_pub, reason = "only the memory of the view is looked at here")]
+#[path = "../src/shared/bootstrap_token.rs"]
+mod bootstrap_token;
+#[allow(dead_code, unreachable_pub, reason = "the view reads its expiration with it")]
+#[path = "../src/shared/go_time.rs"]
+mod go_time;
+#[allow(dead_code, unreachable_pub, reason = "only the memory of the view is looked at here")]
 #[path = "../src/root_ca_certificate_publisher/plan.rs"]
 mod plan;
 #[allow(dead_code, unreachable_pub, reason = "only the memory of the view is looked at here")]
@@ -68,12 +74,21 @@ fn cached_objects_are_small() {
         "metadata": { "name": CONFIG_MAP, "annotations": { "kubernetes.io/description": "Contains a CA bundle" } },
         "data": { "ca.crt": ca },
     });
+    let bootstrap = json!({
+        "metadata": { "name": "bootstrap-token-abc123" },
+        "type": "bootstrap.kubernetes.io/token",
+        "data": {
+            "token-id": "YWJjMTIz", "token-secret": "MDEyMzQ1Njc4OWFiY2RlZg==", "usage-bootstrap-signing": "dHJ1ZQ==",
+            "expiration": "MjAyNi0wMS0wMlQwMzowNDowNVo=", "description": "VGhlIGRlZmF1bHQgYm9vdHN0cmFwIHRva2Vu",
+        },
+    });
     let one = json!({ "apiGroups": ["apps"], "resources": ["deployments", "replicasets"], "verbs": ["get", "list"] });
     let role = json!({ "metadata": { "name": "websites" }, "rules": [one, one, one] });
     // Within a tenth of what is counted, so that a larger object is a deliberate change.
     for (kind, (bytes, allocations), (most_bytes, most_allocations)) in [
         ("service account", cost_of::<account::ServiceAccount>(&account), (360, 4)),
         ("secret", cost_of::<secret::TokenSecret>(&secret), (450, 5)),
+        ("bootstrap token", cost_of::<bootstrap_token::BootstrapToken>(&bootstrap), (480, 8)),
         ("config map, with its JSON", cost_of::<plan::ConfigMap>(&map), (2650, 7)),
         ("cluster role of three rules", cost_of::<view::ClusterRole>(&role), (1540, 14)),
     ] {

@@ -45,7 +45,7 @@ kcm_framework::api::message! {
     }
 }
 
-/// What the runner says about the migration of a definition.
+/// The state of the migration of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage<'a> {
     /// The migration of this name is running.

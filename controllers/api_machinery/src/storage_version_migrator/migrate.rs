@@ -25,7 +25,7 @@ pub(super) enum Outcome {
     Done,
     /// The patch is tried again.
     Retry,
-    /// The migration fails.
+    /// No retry helps, and the migration fails.
     Fatal,
 }
 

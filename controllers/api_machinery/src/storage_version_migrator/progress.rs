@@ -27,9 +27,9 @@ pub(super) struct Progress {
     is_unordered: bool,
     /// The path up to which objects are skipped.
     skip_to: Option<String>,
-    /// Whether the pages before the position are read again, and not only its own.
+    /// `true` if the pages before the position are read again, and not only its own.
     skips_pages: bool,
-    /// Whether every object was passed.
+    /// `true` after the last page.
     pub(super) is_finished: bool,
 }
 
@@ -53,7 +53,7 @@ impl Progress {
         self.skip_to.as_ref().is_some_and(|last| path(key) <= *last)
     }
 
-    /// Passes an object.
+    /// Moves the position behind an object.
     pub(super) fn pass(&mut self, key: &ObjectKey) {
         self.passed += 1;
         if self.has_passed(key) {

@@ -75,7 +75,7 @@ impl Plan {
     }
 }
 
-/// Reconciles resources.
+/// Reconciles resources that migrations name.
 pub(super) struct Runner {
     pub(super) migrations: Informer<Migration>,
     pub(super) of_group: Index<Migration, InternedStr>,

@@ -20,7 +20,7 @@ pub(super) const COMPLETED: &str = "Migration completed";
 pub(super) struct Counts {
     /// Objects that are not yet migrated.
     pub(super) left: u64,
-    /// All objects.
+    /// All objects of the resource.
     pub(super) total: u64,
 }
 

@@ -25,7 +25,7 @@ kcm_framework::api::view! {
         );
 
         "spec" {
-            /// `spec.resource`.
+            /// Resource to migrate: `spec.resource`.
             pub(super) resource: ResourceReference = "resource";
         }
         "status" {
@@ -74,7 +74,7 @@ impl MigrationView {
 pub(super) struct GroupResource {
     /// The group; empty for the core group.
     pub(super) group: InternedStr,
-    /// The plural name.
+    /// The plural name of the resource.
     pub(super) resource: InternedStr,
 }
 

@@ -30,7 +30,7 @@ impl Reconcile for LeaseReconciler {
     }
 }
 
-/// Reconciles storage versions.
+/// Reconciles storage versions that name an unknown API server.
 pub(super) struct Reconciler {
     pub(super) leases: Informer<PartialObjectMeta>,
 }

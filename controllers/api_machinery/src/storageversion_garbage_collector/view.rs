@@ -13,9 +13,9 @@ kcm_framework::api::view! {
         );
 
         "status" {
-            /// `status.storageVersions`.
+            /// Entries of API servers, in the order of `status.storageVersions`.
             pub(super) entries: Vec<Entry> = "storageVersions";
-            /// `status.commonEncodingVersion`.
+            /// Version in which all API servers store the resource: `status.commonEncodingVersion`.
             pub(super) common: Option<InternedStr> = "commonEncodingVersion";
         }
     }
@@ -24,9 +24,9 @@ kcm_framework::api::view! {
 kcm_framework::api::message! {
     /// The entry of an API server.
     pub(super) struct Entry {
-        /// `apiServerID`, the name of its Lease.
+        /// Name of the Lease of the API server: `apiServerID`.
         pub(super) server: InternedStr = "apiServerID";
-        /// `encodingVersion`.
+        /// Version in which it stores the resource: `encodingVersion`.
         pub(super) encoding: InternedStr = "encodingVersion";
     }
 }

@@ -28,7 +28,7 @@ kcm_framework::api::view! {
     pub(crate) struct BootstrapToken {
         resource: Resource::namespaced("", "v1", "secrets", "Secret");
 
-        /// `data`
+        /// Values of the token: `data`.
         pub(crate) data: TokenData = "data";
     }
 }
@@ -81,7 +81,7 @@ pub(crate) struct TokenData {
     pub(crate) secret: SecretValue,
     /// `expiration`; empty if it is absent.
     pub(crate) expiration: Box<str>,
-    /// Whether `usage-bootstrap-signing` is `true`.
+    /// `true` if the value of `usage-bootstrap-signing` is `true`.
     pub(crate) signs: bool,
 }
 
@@ -90,7 +90,7 @@ pub(crate) struct TokenData {
 pub(crate) struct SecretValue(Zeroizing<Vec<u8>>);
 
 impl SecretValue {
-    /// Returns the value.
+    /// Returns the bytes of the value.
     pub(crate) fn expose(&self) -> &[u8] {
         &self.0
     }

@@ -154,7 +154,7 @@ impl<'a> Player<'a> {
             Self { script, managers, manager: None, started: 0, has_started: false, names, metrics: None, plane };
         for namespace in &script.namespaces {
             let kubectl = player.kubectl(namespace);
-            if namespace != "default" {
+            if !["default", "kube-public", "kube-system"].contains(&namespace.as_str()) {
                 kubectl.run(&format!("create namespace {namespace}")).await?;
             }
             kubectl.run("create serviceaccount default").await?;

@@ -37,6 +37,11 @@ pub(crate) fn complete(definition: &mut Value) {
     json::set_default(definition, &["spec", "conversion", "strategy"], "None");
     json::set_default(definition, &["status", "conditions"], Value::Null);
     json::set_default(definition, &["status", "acceptedNames"], json!({ "plural": "", "kind": "" }));
+    record_storage_version(definition);
+}
+
+/// Adds the storage version to the stored versions.
+pub(crate) fn record_storage_version(definition: &mut Value) {
     let mut stored = list(definition, &["status", "storedVersions"]).to_vec();
     let name = storage_version(definition).and_then(|version| version.get("name"));
     if let Some(name) = name.filter(|name| !stored.contains(name)) {

@@ -158,6 +158,9 @@ impl Server {
         // A scale writes to the spec of its object, so the rules of the main path apply.
         let part = subresource.filter(|subresource| *subresource != "scale");
         keep::unreached(&kind, part, &old, &mut new, write.now);
+        if kind.is_definition() {
+            crds::record_storage_version(&mut new);
+        }
         carry_metadata(&old, &mut new);
         if part.is_some_and(|part| part != "ephemeralcontainers" && part != "resize") {
             carry_over(&old, &mut new, &["metadata", "generation"]);

@@ -34,6 +34,11 @@ fn definition() -> Value {
     })
 }
 
+fn version(name: &str, storage: bool) -> Value {
+    let schema = json!({ "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });
+    json!({ "name": name, "served": true, "storage": storage, "schema": schema })
+}
+
 fn thing(name: &str) -> Value {
     json!({
         "apiVersion": "example.com/v1", "kind": "Thing", "metadata": { "name": name },
@@ -75,6 +80,13 @@ async fn kinds_are_served_as_they_are_defined() {
                 ("/status/conditions/1/status", json!("True")),
                 ("/status/acceptedNames/plural", json!("things")),
             ],
+        ),
+        row(
+            "a new storage version is added to the stored versions",
+            vec![defined()],
+            merge(DEFINITION, &json!({ "spec": { "versions": [version("v1", false), version("v2", true)] } })),
+            200,
+            vec![("/status/storedVersions", json!(["v1", "v2"]))],
         ),
         row(
             "its names are those of the name",

@@ -12,7 +12,7 @@ use crate::storage_version_migrator::definition::Definition;
 use crate::storage_version_migrator::view::Migration;
 
 pub(super) const MIGRATIONS: Resource = Migration::RESOURCE;
-const DEFINITIONS: Resource = Definition::RESOURCE;
+pub(super) const DEFINITIONS: Resource = Definition::RESOURCE;
 const WEBSITES: Resource = Resource::namespaced("example.com", "v1", "websites", "Website");
 pub(super) const ACCOUNT: &str = "storage-version-migrator-controller";
 
@@ -48,7 +48,7 @@ fn definition(storage: &str) -> Value {
 }
 
 /// With two websites that were stored as `v1` before the storage version became `v2`.
-fn with_websites() -> TestEnvironment {
+pub(super) fn with_websites() -> TestEnvironment {
     environment().prepare(|sandbox| {
         sandbox.create(&DEFINITIONS, definition("v1")).expect("the definition must be valid");
         for name in ["x", "y"] {
@@ -63,7 +63,7 @@ fn with_websites() -> TestEnvironment {
     })
 }
 
-fn definition_key() -> ObjectKey {
+pub(super) fn definition_key() -> ObjectKey {
     ObjectKey::cluster_scoped("websites.example.com")
 }
 
@@ -134,7 +134,7 @@ async fn m18_each_object_is_patched_once_with_its_version_and_nothing_else() {
     let manager = "?fieldManager=storage-version-migrator-controller";
     let expected = [
         format!("{STATUS}m/status"),
-        "GET /api/v1/namespaces/%40fake:svm_ns%21/configmaps?limit=1".to_owned(),
+        "GET /api/v1/namespaces/@fake:svm_ns!/configmaps?limit=1".to_owned(),
         format!("{STATUS}m/status"),
         "GET /api/v1/configmaps?limit=500".to_owned(),
         format!("{CONFIG_MAP}a{manager}"),

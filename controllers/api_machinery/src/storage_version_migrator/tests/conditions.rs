@@ -1,4 +1,4 @@
-//! How conditions change.
+//! Changes of the conditions of a migration.
 
 use kcm_framework::api::Document;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What is applied to the status of definitions.
+//! The configurations that are applied to definitions.
 
 use kcm_framework::api::View as _;
 use serde_json::{Value, json};

@@ -8,8 +8,8 @@ use kcm_testing::{TestCluster, kill_after_each_write, passing_faults};
 use serde_json::json;
 
 use super::apply::{
-    ACCOUNT, MIGRATIONS, condition, create, create_config_map, environment, has_failed, is_done, lines, start,
-    with_config_maps,
+    ACCOUNT, DEFINITIONS, MIGRATIONS, condition, create, create_config_map, definition_key, environment, has_failed,
+    is_done, lines, start, with_config_maps, with_websites,
 };
 
 fn patches(cluster: &TestCluster) -> Vec<String> {
@@ -119,6 +119,19 @@ async fn a_migration_that_is_deleted_stops_and_one_of_its_name_begins_anew() {
     create(cluster.sandbox(), "m", "", "configmaps");
     is_done(&cluster, "m").await;
     assert!(patches(&cluster)[before..].starts_with(&["a".to_owned(), "b".to_owned()]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn p13_a_migration_of_a_kind_that_is_gone_fails() {
+    let cluster = start(with_websites().allow_error("Reconcile failed")).await;
+    let slow = Fault::on(Verb::List).when(|target| target.resource.plural == "websites" && target.namespace.is_none());
+    cluster.sandbox().faults().inject(slow.times(6).fail(Status::new(500, "InternalError", "slow")));
+    create(cluster.sandbox(), "m", "example.com", "websites");
+    let waits = |sandbox: &Sandbox| condition(sandbox, "m", "Running").contains("transient");
+    cluster.eventually("it waits", waits).await;
+    cluster.sandbox().delete(&DEFINITIONS, &definition_key()).unwrap();
+    let message = "migration encountered unhandled error: unable to obtain GVR from discovery";
+    assert_eq!(has_failed(&cluster, "m").await, format!("True StorageVersionMigrationFailed {message}"));
 }
 
 async fn life(cluster: &TestCluster) {

@@ -1,4 +1,4 @@
-//! Event mapping.
+//! The keys that changes enqueue.
 
 use kcm_framework::api::ObjectKey;
 use kcm_framework::api::views::Pod;

@@ -1,4 +1,4 @@
-//! Event mapping.
+//! The keys that changes enqueue.
 
 use std::sync::Arc;
 

@@ -88,7 +88,7 @@ fn exists(sandbox: &Sandbox, name: &str) -> bool {
     sandbox.get(&SECRETS, &key(name)).is_some()
 }
 
-/// An endless token, one that expires after half a minute, one that has expired, one without a time.
+/// Creates an endless token, a token that expires after half a minute, an expired one, and one whose expiration is no time.
 async fn life(cluster: &TestCluster) {
     cluster.watches(&[SECRETS]).await;
     for (name, expiration) in
