@@ -23,7 +23,7 @@ kcm_framework::api::view! {
 }
 
 /// The type of the condition of a rule.
-pub(super) const PROGRESS: &str = "EvictionInProgress";
+pub(crate) const PROGRESS: &str = "EvictionInProgress";
 
 fn progress(conditions: Vec<Condition>) -> Option<Box<Condition>> {
     conditions.into_iter().find(|condition| &*condition.type_ == PROGRESS).map(Box::new)
@@ -49,7 +49,7 @@ impl DeviceTaintRule {
     }
 
     /// Returns `true` if the rule is the same as another one, apart from its status.
-    pub(super) fn has_spec_of(&self, other: &Self) -> bool {
+    pub(crate) fn has_spec_of(&self, other: &Self) -> bool {
         (&self.metadata.uid, &self.selector, &self.taint) == (&other.metadata.uid, &other.selector, &other.taint)
     }
 }
@@ -86,7 +86,7 @@ kcm_framework::api::message! {
 
 impl Device {
     /// Returns the taints that evict Pods.
-    pub(super) fn evicting(&self) -> impl Iterator<Item = &Taint> {
+    pub(crate) fn evicting(&self) -> impl Iterator<Item = &Taint> {
         self.taints.iter().filter(|taint| taint.evicts())
     }
 }
