@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use kcm_framework::api::{ObjectKey, Resource};
-use kcm_testing::sandbox::{Fault, Sandbox, SandboxOptions, Status, Verb};
+use kcm_testing::sandbox::{Fault, Sandbox, Status, Verb};
 use kcm_testing::{TestCluster, TestEnvironment, kill_after_each_write, passing_faults};
 use serde_json::{Value, json};
 
 use super::{request, slice};
 use crate::resourcepoolstatusrequest::DESCRIPTOR;
-use crate::tests::{CLAIMS, Roles, allocate, claim_spec, fits_role, key};
+use crate::tests::{CLAIMS, Roles, allocate, beta_apis, claim_spec, fits_role};
 
 const REQUESTS: Resource =
     Resource::cluster_scoped("resource.k8s.io", "v1alpha3", "resourcepoolstatusrequests", "ResourcePoolStatusRequest");
@@ -46,7 +46,7 @@ fn message(sandbox: &Sandbox) -> Value {
 fn environment() -> TestEnvironment {
     TestEnvironment::new([DESCRIPTOR])
         .arguments(&["--feature-gates=DRAResourcePoolStatus=true"])
-        .sandbox_options(SandboxOptions { beta_apis: true, ..SandboxOptions::default() })
+        .sandbox_options(beta_apis())
         .namespace("shop")
 }
 
