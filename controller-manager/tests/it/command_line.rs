@@ -196,7 +196,9 @@ fn what_a_star_leaves_out_is_warned_of() {
             assert!(!warning.contains(absent), "{absent} in {warning}");
         }
     }
-    assert!(!warnings(&["--controllers=*,-persistentvolume-binder-controller"])[0].contains(" persistentvolume-binder"));
+    assert!(
+        !warnings(&["--controllers=*,-persistentvolume-binder-controller"])[0].contains(" persistentvolume-binder")
+    );
     assert_eq!(warnings(&["--controllers=replicaset"]), [""; 0]);
 }
 

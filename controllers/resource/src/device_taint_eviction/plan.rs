@@ -1,4 +1,4 @@
-//! The plan for a Pod: whether and when the taints of its devices evict it. Pure.
+//! The plan for a Pod: the time at which the taints of its devices evict it. Pure.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -27,7 +27,7 @@
 //! | here | upstream | reason |
 //! | --- | --- | --- |
 //! | Slices are listed live for a request. | They are cached. | Memory, and a request that follows its slices at once shows them. |
-//! | A request for an incomplete pool is computed again when a slice of the driver changes. | It is dropped after five attempts within 155 ms (kubernetes#141883). | The request is answered. |
+//! | A request for an incomplete pool is computed again when a slice of the driver changes. | It is dropped after five attempts within 155 ms (kubernetes#141883). | The request gets its status. |
 //! | A list that fails is retried. | The condition `Failed` is written if a cache cannot be read, which never happens. | A retry succeeds. |
 //! | A request is deleted when it expires. | It is deleted within ten minutes of it. | No request is scanned for. |
 //! | A request that expires while the controller waits to compute it is deleted. | It is computed first. | Nobody reads it. |

@@ -21,7 +21,7 @@ pub(super) struct Pool<'a> {
 /// Devices of a pool that claims use. Administrators' access does not count.
 #[derive(Debug, Default)]
 pub(super) struct InUse {
-    /// Names of the devices, of whatever generation.
+    /// Names of the devices, of all generations.
     pub(super) devices: BTreeSet<InternedStr>,
     /// Sums of the consumed capacity.
     pub(super) consumed: BTreeMap<InternedStr, ResourceQuantity>,

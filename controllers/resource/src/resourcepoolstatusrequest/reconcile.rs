@@ -52,12 +52,12 @@ impl ReconcileObject<PoolStatusRequest> for Reconciler {
             session.explain(|| "keeps the request, which has its status, until it expires");
             return Ok(());
         }
-        self.answer(request, session).await
+        self.compute_status(request, session).await
     }
 }
 
 impl Reconciler {
-    async fn answer(&self, request: &PoolStatusRequest, session: &Session) -> Result<(), ReconcileError> {
+    async fn compute_status(&self, request: &PoolStatusRequest, session: &Session) -> Result<(), ReconcileError> {
         let started = Instant::now();
         let slices = live_slices(&request.driver, session).await?;
         let in_use = self.in_use(&request.driver);

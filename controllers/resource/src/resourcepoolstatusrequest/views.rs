@@ -17,7 +17,6 @@ kcm_framework::api::view! {
         );
 
         "spec" {
-            /// `spec.driver`
             pub(super) driver: InternedStr = "driver";
             let pool: Option<InternedStr> = "poolName";
             /// `spec.poolName`, `None` if it is absent or empty.
@@ -29,7 +28,7 @@ kcm_framework::api::view! {
             pub(super) partition_attribute: Option<InternedStr> = "defaultPartitionTypeAttribute";
         }
         let status: Option<RequestStatus> = "status";
-        /// Whether the request has a status, after which it is never computed again.
+        /// `true` if the request has a status, after which it is never computed again.
         pub(super) has_status: bool = status.is_some();
         /// Transition time of the condition `Complete` or `Failed`, `None` without such a condition.
         pub(super) completed: Option<Timestamp> = status.and_then(|status| status.completed);

@@ -11,12 +11,11 @@ kcm_framework::api::view! {
         "spec" {
             /// `spec.deviceSelector`; `None` selects no device.
             pub(crate) selector: Option<DeviceSelector> = "deviceSelector";
-            /// `spec.taint`
             pub(crate) taint: Taint = "taint";
         }
         "status" {
             let conditions: Vec<Condition> = "conditions";
-            /// The condition `EvictionInProgress`.
+            /// The condition `EvictionInProgress` of the status.
             pub(crate) progress: Option<Box<Condition>> = progress(conditions);
         }
     }
@@ -60,26 +59,20 @@ kcm_framework::api::view! {
         resource: Resource::cluster_scoped("resource.k8s.io", "v1", "resourceslices", "ResourceSlice");
 
         "spec" @ 2 {
-            /// `spec.driver`
             pub(crate) driver: InternedStr = "driver" @ 1;
             "pool" @ 2 {
-                /// `spec.pool.name`
                 pub(crate) pool: InternedStr = "name" @ 1;
-                /// `spec.pool.generation`
                 pub(crate) pool_generation: i64 = "generation" @ 2;
             }
-            /// `spec.devices`
             pub(crate) devices: Box<[Device]> = "devices" @ 6;
         }
     }
 }
 
 kcm_framework::api::message! {
-    /// A published device.
+    /// A device of a slice.
     pub(crate) struct Device {
-        /// `name`
         pub(crate) name: InternedStr = "name" @ 1;
-        /// `taints`, in order.
         pub(crate) taints: Box<[Taint]> = "taints" @ 8;
     }
 }

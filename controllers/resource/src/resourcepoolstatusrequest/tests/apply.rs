@@ -181,7 +181,7 @@ async fn a_request_recreated_behind_the_cache_gets_a_status_of_its_own() {
     cluster.eventually("it has its status", |sandbox| counts(sandbox) == Some([4, 0])).await;
 }
 
-/// A request is answered and expires.
+/// A request gets its status and expires.
 async fn life(cluster: &TestCluster) {
     cluster.eventually("it has its status", |sandbox| counts(sandbox).is_some()).await;
     cluster.eventually("it is deleted", |sandbox| sandbox.list(&REQUESTS, None).is_empty()).await;

@@ -1,4 +1,4 @@
-//! Statuses of requests.
+//! Statuses of requests, by slices and claims.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
