@@ -24,7 +24,7 @@ use crate::shared::DeviceTaintRule;
 const PAGE: u32 = 500;
 
 /// Time after which a request whose pools are incomplete is computed again, if no slice changes before.
-const RECHECK: Duration = Duration::from_mins(1);
+const RECHECK: Duration = Duration::from_mins(10);
 
 pub(super) struct Reconciler {
     pub(super) claims: Informer<ResourceClaim>,
