@@ -4,10 +4,10 @@ use std::alloc::System;
 use std::sync::Arc;
 
 use kcm_api::views::{
-    AutoscaledPod, ChargedPod, ControllerRevision, CronJob, DaemonSet, Deployment, EndpointSlice, Endpoints,
-    HorizontalPodAutoscaler, Job, Lease, Namespace, Node, NodeHealth, NodePodCidrs, PersistentVolumeClaim, Pod,
-    PodAddresses, PodDisruptionBudget, PodTolerations, PodVolumes, ReplicaSet, ReplicationController, ResourceQuota,
-    Service, ServiceCidr, StatefulSet,
+    AutoscaledPod, ChargedPod, ClaimDevices, ControllerRevision, CronJob, DaemonSet, Deployment, EndpointSlice,
+    Endpoints, HorizontalPodAutoscaler, Job, Lease, Namespace, Node, NodeHealth, NodePodCidrs, PersistentVolumeClaim,
+    Pod, PodAddresses, PodClaims, PodDisruptionBudget, PodTolerations, PodVolumes, ReplicaSet, ReplicationController,
+    ResourceClaim, ResourceQuota, Service, ServiceCidr, StatefulSet,
 };
 use kcm_api::{DecodeContext, Need, Needs, PartialObjectMeta, View};
 use serde_json::{Value, json};
@@ -142,6 +142,25 @@ fn workloads() -> [String; 6] {
     ]
 }
 
+/// An allocated claim of a device, and a pod that uses it.
+fn devices() -> [String; 2] {
+    let uid = "0a1b2c3d-1234-5678-9abc-0123456789ab";
+    let result = json!({ "request": "gpu", "driver": "gpu.example.com", "pool": "node-0001", "device": "gpu-0" });
+    let exactly = json!({ "deviceClassName": "gpu.example.com", "allocationMode": "ExactCount", "count": 1 });
+    let claim = json!({
+        "spec": { "devices": { "requests": [{ "name": "gpu", "exactly": exactly }] } },
+        "status": {
+            "allocation": { "devices": { "results": [result] } },
+            "reservedFor": [{ "resource": "pods", "name": "web-7c5b9d7b4-x2k8p", "uid": uid }],
+        },
+    });
+    let mut pod: Value = serde_json::from_str(POD).expect("the fixture must be JSON");
+    pod["spec"]["resourceClaims"] = json!([{ "name": "gpu", "resourceClaimTemplateName": "gpu" }]);
+    let names = json!([{ "name": "gpu", "resourceClaimName": "web-7c5b9d7b4-x2k8p-gpu-abcde" }]);
+    pod["status"]["resourceClaimStatuses"] = names;
+    [object("ResourceClaim", claim), pod.to_string()]
+}
+
 /// A budget with its status, a service CIDR that is ready, and an address of a service.
 fn budget_and_ranges() -> [String; 3] {
     let condition = |type_: &str, reason: &str, message: &str| {
@@ -258,6 +277,9 @@ fn cached_objects_are_small() {
     let of_evictions = [Need::part::<PodTolerations>()].into_iter().collect();
     let of_nodes = [Need::part::<NodeHealth>(), Need::part::<NodePodCidrs>()].into_iter().collect();
     let of_autoscalers = [Need::part::<AutoscaledPod>()].into_iter().collect();
+    let [device_claim, device_pod] = devices();
+    let of_devices = [Need::part::<ClaimDevices>()].into_iter().collect();
+    let of_claims = [Need::part::<PodClaims>()].into_iter().collect();
     let mut larger = Vec::new();
     // Within a tenth of the measured figures, so that a larger object is a deliberate change.
     for (kind, (bytes, allocations), (most_bytes, most_allocations)) in [
@@ -290,6 +312,8 @@ fn cached_objects_are_small() {
         ("metadata of an address", cost_of::<PartialObjectMeta>(&address, &none), (300, 3)),
         ("autoscaler", cost_of::<HorizontalPodAutoscaler>(&autoscaler(), &none), (1700, 6)),
         ("quota", cost_of::<ResourceQuota>(&quota, &none), (1400, 7)),
+        ("claim of a device", cost_of::<ResourceClaim>(&device_claim, &of_devices), (0, 0)),
+        ("pod with a claim of a device", cost_of::<Pod>(&device_pod, &of_claims), (0, 0)),
     ] {
         if bytes > most_bytes || allocations > most_allocations {
             larger.push(format!("{bytes} bytes in {allocations} allocations per {kind}"));

@@ -6,14 +6,14 @@ crate::message! {
     /// The resource claims of a pod.
     pub struct PodClaims {
         "spec" @ 2 {
-            /// `spec.resourceClaims`, in order.
+            /// `spec.resourceClaims`: the claims that containers refer to, in order.
             pub entries: Box<[ClaimEntry]> = "resourceClaims" @ 39;
             let group: Option<SchedulingGroup> = "schedulingGroup" @ 43;
             /// `spec.schedulingGroup.podGroupName`, `None` if it is absent.
             pub group: Option<InternedStr> = group.and_then(|group| group.name);
         }
         "status" @ 3 {
-            /// `status.resourceClaimStatuses`, in order.
+            /// `status.resourceClaimStatuses`: the names of claims from templates, in order.
             pub statuses: Box<[ClaimEntryStatus]> = "resourceClaimStatuses" @ 15;
             let extended: Option<ExtendedResourceClaim> = "extendedResourceClaimStatus" @ 18;
             /// `status.extendedResourceClaimStatus.resourceClaimName`, `None` if it is absent or empty.
@@ -38,7 +38,7 @@ crate::message! {
     /// An entry of `spec.resourceClaims` of a pod.
     #[derive(Eq)]
     pub struct ClaimEntry {
-        /// `name`
+        /// `name`: name of the entry in the pod.
         pub name: InternedStr = "name" @ 1;
         /// `resourceClaimName`: a claim that the user creates.
         pub claim: Option<InternedStr> = "resourceClaimName" @ 3;

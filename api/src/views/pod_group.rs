@@ -10,11 +10,11 @@ crate::view! {
         resource: Resource::namespaced("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup");
 
         "spec" @ 2 {
-            /// `spec.resourceClaims`, in order.
+            /// `spec.resourceClaims`: the claims that pods of the group share, in order.
             pub claims: Box<[GroupClaimEntry]> = "resourceClaims" @ 5;
         }
         "status" @ 3 {
-            /// `status.resourceClaimStatuses`, in order.
+            /// `status.resourceClaimStatuses`: the names of claims from templates, in order.
             pub claim_statuses: Box<[ClaimEntryStatus]> = "resourceClaimStatuses" @ 2;
         }
     }
@@ -24,7 +24,7 @@ crate::message! {
     /// An entry of `spec.resourceClaims` of a group of pods.
     #[derive(Eq)]
     pub struct GroupClaimEntry {
-        /// `name`
+        /// `name`: name of the entry in the group.
         pub name: InternedStr = "name" @ 1;
         /// `resourceClaimName`: a claim that the user creates.
         pub claim: Option<InternedStr> = "resourceClaimName" @ 2;

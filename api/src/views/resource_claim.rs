@@ -25,13 +25,13 @@ crate::view! {
                 /// A request for all devices counts as 32, the most that a claim can have. A request with an unknown
                 /// mode counts as 0.
                 pub devices: Box<[(InternedStr, i64)]> = devices_by_class(&requests);
-                /// Whether any request asks for admin access.
+                /// `true` if any request asks for admin access.
                 pub has_admin_access: bool = has_admin_access(&requests);
             }
         }
         "status" @ 3 {
             let allocation: Option<Allocation> = "allocation" @ 1;
-            /// Whether the claim is allocated.
+            /// `true` if `status.allocation` is present.
             pub is_allocated: bool = allocation.is_some();
             /// `status.reservedFor`: the consumers of the claim.
             pub reserved_for: Box<[ClaimConsumer]> = "reservedFor" @ 2;
@@ -51,9 +51,9 @@ crate::message! {
         pub api_group: InternedStr = "apiGroup" @ 1;
         /// `resource`, such as `pods`.
         pub resource: InternedStr = "resource" @ 3;
-        /// `name`
+        /// `name`: name of the consumer in the namespace of the claim.
         pub name: Box<str> = "name" @ 4;
-        /// `uid`
+        /// `uid`: uid of the consumer, which a recreated consumer does not have.
         pub uid: Uid = "uid" @ 5;
     }
 }
@@ -64,7 +64,7 @@ crate::message! {
         "status" @ 3 {
             "allocation" @ 1 {
                 "devices" @ 1 {
-                    /// `status.allocation.devices.results`, in order.
+                    /// `status.allocation.devices.results`: the allocated devices, in order.
                     pub results: Box<[AllocatedDevice]> = "results" @ 1;
                 }
             }
@@ -75,15 +75,15 @@ crate::message! {
 crate::message! {
     /// A device that a resource claim is allocated.
     pub struct AllocatedDevice {
-        /// `driver`
+        /// `driver`: name of the driver that publishes the device.
         pub driver: InternedStr = "driver" @ 2;
-        /// `pool`
+        /// `pool`: name of the pool of the driver.
         pub pool: InternedStr = "pool" @ 3;
-        /// `device`
+        /// `device`: name of the device in the pool.
         pub device: InternedStr = "device" @ 4;
-        /// `adminAccess`
+        /// `adminAccess`: the claim observes the device and does not use it.
         pub has_admin_access: bool = "adminAccess" @ 5;
-        /// `tolerations`, in order.
+        /// `tolerations`: taints of the device that the claim tolerates, in order.
         pub tolerations: Box<[Toleration]> = "tolerations" @ 6;
         /// `consumedCapacity`, by the name of the capacity.
         pub consumed_capacity: ResourceList = "consumedCapacity" @ 10;

@@ -23,6 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "kcm-controllers-auth",
             "kcm-controllers-apps",
             "kcm-controllers-node",
+            "kcm-controllers-resource",
             "kcm-controllers-storage",
         ],
     ),
@@ -32,6 +33,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("kcm-controllers-auth", &["kcm-framework"]),
     ("kcm-controllers-apps", &["kcm-framework"]),
     ("kcm-controllers-node", &["kcm-framework"]),
+    ("kcm-controllers-resource", &["kcm-framework"]),
     ("kcm-controllers-storage", &["kcm-framework"]),
     (
         "kcm-controller-manager",
@@ -83,6 +85,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("kcm-controllers-auth", &["kcm-api", "kcm-informers", "kcm-config", "kcm-client", "kube", "hyper"]),
     ("kcm-controllers-apps", &["kcm-api", "kcm-informers", "kcm-config", "kcm-client", "kube", "hyper"]),
     ("kcm-controllers-node", &["kcm-api", "kcm-informers", "kcm-config", "kcm-client", "kube", "hyper"]),
+    ("kcm-controllers-resource", &["kcm-api", "kcm-informers", "kcm-config", "kcm-client", "kube", "hyper"]),
     ("kcm-controllers-storage", &["kcm-api", "kcm-informers", "kcm-config", "kcm-client", "kube", "hyper"]),
     ("kcm-serving", &["kube", "k8s-openapi"]),
     ("kcm-sandbox-apiserver", &["hyper", "hyper-util", "rcgen", "rustls", "tokio-rustls"]),

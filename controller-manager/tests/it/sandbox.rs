@@ -66,7 +66,8 @@ async fn it_tells_what_runs_serves_an_ordinary_client_and_leaves_nothing() {
     assert!(tour.contains("\n  nodes        3\n"), "{tour}");
     let words: Vec<&str> = tour.split_whitespace().collect();
     let controllers = "controllers clusterrole-aggregation-controller, cronjob-controller, daemonset-controller, \
-                       deployment-controller, disruption-controller, endpoints-controller, \
+                       deployment-controller, device-taint-eviction-controller, disruption-controller, \
+                       endpoints-controller, \
                        endpointslice-controller, endpointslice-mirroring-controller, \
                        ephemeral-volume-controller, garbage-collector-controller, \
                        horizontal-pod-autoscaler-controller, job-controller, \
@@ -74,7 +75,7 @@ async fn it_tells_what_runs_serves_an_ordinary_client_and_leaves_nothing() {
                        namespace-controller, node-ipam-controller, node-lifecycle-controller, \
                        persistentvolume-expander-controller, persistentvolume-protection-controller, persistentvolumeclaim-protection-controller, \
                        pod-garbage-collector-controller, replicaset-controller, \
-                       replicationcontroller-controller, resourcequota-controller, \
+                       replicationcontroller-controller, resourceclaim-controller, resourcequota-controller, \
                        root-ca-certificate-publisher-controller, service-cidr-controller, \
                        serviceaccount-controller, serviceaccount-token-controller, statefulset-controller, \
                        storage-version-migrator-controller, taint-eviction-controller, ttl-after-finished-controller, ttl-controller, \

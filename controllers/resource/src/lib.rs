@@ -5,6 +5,7 @@
 
 pub mod device_taint_eviction;
 pub mod resourceclaim;
+pub mod resourcepoolstatusrequest;
 mod shared;
 
 #[cfg(test)]

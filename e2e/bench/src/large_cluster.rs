@@ -18,12 +18,12 @@ use super::workload::Workload;
 /// ready.
 pub(super) const CONTROLLERS: &str = "\
     clusterrole-aggregation-controller,cronjob-controller,daemonset-controller,deployment-controller,\
-    disruption-controller,endpoints-controller,endpointslice-controller,endpointslice-mirroring-controller,\
+    device-taint-eviction-controller,disruption-controller,endpoints-controller,endpointslice-controller,endpointslice-mirroring-controller,\
     ephemeral-volume-controller,garbage-collector-controller,horizontal-pod-autoscaler-controller,\
     job-controller,legacy-serviceaccount-token-cleaner-controller,namespace-controller,node-ipam-controller,\
     persistentvolume-expander-controller,persistentvolume-protection-controller,persistentvolumeclaim-protection-controller,\
     pod-garbage-collector-controller,replicaset-controller,replicationcontroller-controller,\
-    resourcequota-controller,root-ca-certificate-publisher-controller,service-cidr-controller,\
+    resourceclaim-controller,resourcequota-controller,root-ca-certificate-publisher-controller,service-cidr-controller,\
     serviceaccount-controller,serviceaccount-token-controller,statefulset-controller,\
     storage-version-migrator-controller,taint-eviction-controller,ttl-controller,ttl-after-finished-controller,\
     volumeattributesclass-protection-controller";

@@ -8,7 +8,7 @@ use kcm_framework::client::{ApiError, Patch, Payload, ResponseExt as _};
 use kcm_framework::{Delete, Session};
 use serde_json::{Value, json};
 
-use super::views::DeviceTaintRule;
+use crate::shared::DeviceTaintRule;
 
 /// The reason of the condition `DisruptionTarget`.
 const REASON: &str = "DeletionByDeviceTaintManager";

@@ -7,8 +7,7 @@ use kcm_framework::api::{InternedStr, ObjectKey, PartReader};
 use kcm_framework::informers::Change;
 
 use super::plan::{PoolKey, Slices};
-use super::views::{DeviceTaintRule, ResourceSlice};
-use crate::shared::{SCHEDULING, beside};
+use crate::shared::{DeviceTaintRule, ResourceSlice, SCHEDULING, beside};
 
 /// Driver, pool and name of a device.
 pub(super) type DeviceKey = (InternedStr, InternedStr, InternedStr);

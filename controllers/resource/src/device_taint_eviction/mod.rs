@@ -47,7 +47,6 @@ mod progress;
 mod reconcile;
 mod rule;
 mod status;
-mod views;
 
 #[cfg(test)]
 mod tests;
@@ -62,7 +61,8 @@ use kcm_framework::{
 use parking_lot::Mutex;
 
 use crate::shared::{
-    DEVICE_TAINT_RULES, DEVICE_TAINTS, DYNAMIC_RESOURCE_ALLOCATION, GENERIC_WORKLOAD, WORKLOAD_CLAIMS, beside,
+    DEVICE_TAINT_RULES, DEVICE_TAINTS, DYNAMIC_RESOURCE_ALLOCATION, DeviceTaintRule, GENERIC_WORKLOAD, ResourceSlice,
+    WORKLOAD_CLAIMS, beside,
 };
 use event_mapping::{DeviceKey, change_of_rule, consumers, device_keys, devices_of_slice, key_for_pod, keys_for_claim};
 use key::Key;
@@ -70,7 +70,6 @@ use metrics::Metrics;
 use plan::{PodInUse, Slices, Taints, evict_pod};
 use progress::Progress;
 use reconcile::Reconciler;
-use views::{DeviceTaintRule, ResourceSlice};
 
 /// The canonical name, which is the name of the queue too.
 const NAME: &str = "device-taint-eviction-controller";

@@ -1,4 +1,4 @@
-//! The plan for a Pod: whether and when the taints of its devices evict it. Pure.
+//! The plan for a Pod: the time at which the taints of its devices evict it. Pure.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,8 +9,7 @@ use kcm_framework::api::views::{AllocatedDevice, ClaimDevices, Pod, PodClaims, R
 use kcm_framework::api::{InternedStr, PartReader, Uid};
 use kcm_framework::informers::Index;
 
-use super::views::{DeviceTaintRule, ResourceSlice};
-use crate::shared::{is_for_pod, is_reserved_for, used_claims};
+use crate::shared::{DeviceTaintRule, ResourceSlice, is_for_pod, is_reserved_for, used_claims};
 
 /// Driver and name of a pool.
 pub(super) type PoolKey = (InternedStr, InternedStr);

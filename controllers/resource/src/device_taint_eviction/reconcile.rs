@@ -19,8 +19,7 @@ use super::key::Key;
 use super::metrics::Metrics;
 use super::plan::{Eviction, Origin, PodInUse, Slices, Taints, evict_pod};
 use super::progress::Progress;
-use super::views::{DeviceTaintRule, ResourceSlice};
-use crate::shared::beside;
+use crate::shared::{DeviceTaintRule, ResourceSlice, beside};
 
 /// Shortest time between updates of the status of a rule.
 pub(super) const STATUS_PERIOD: Duration = Duration::from_secs(10);

@@ -13,7 +13,7 @@ use super::event_mapping::consumers;
 use super::plan::{Slices, Taints};
 use super::reconcile::{Reconciler, STATUS_PERIOD};
 use super::status::{Numbers, condition, needs_numbers};
-use super::views::DeviceTaintRule;
+use crate::shared::DeviceTaintRule;
 
 impl Reconciler {
     pub(super) async fn reconcile_rule(&self, key: &ObjectKey, session: &Session) -> Result<(), ReconcileError> {

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use kcm_framework::api::{Condition, ConditionStatus};
 
-use super::views::{DeviceTaintRule, PROGRESS};
+use crate::shared::{DeviceTaintRule, PROGRESS};
 
 /// Numbers that the condition shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

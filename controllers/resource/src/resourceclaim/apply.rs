@@ -1,4 +1,4 @@
-//! The requests.
+//! The requests: names of claims, reservations, and releases of claims.
 
 use kcm_framework::api::views::{Pod, PodGroup, ResourceClaim};
 use kcm_framework::api::{KnownView as _, Meta, Resource, ResourceVersion};

@@ -26,9 +26,7 @@ pub(super) struct Plan {
     pub(super) removed: Vec<Uid>,
     /// Deallocates the claim, in the same write.
     pub(super) deallocates: bool,
-    /// Removes the finalizer.
     pub(super) removes_finalizer: bool,
-    /// Deletes the claim.
     pub(super) deletes: bool,
 }
 

@@ -17,9 +17,9 @@ kcm_framework::api::view! {
             "spec" {
                 "devices" {
                     let requests: Vec<Request> = "requests";
-                    /// Whether a request asks for admin access.
+                    /// `true` if a request asks for admin access.
                     pub(super) has_admin_access: bool = requests.iter().any(Request::has_admin_access);
-                    /// Whether a request has alternatives.
+                    /// `true` if a request has alternatives.
                     pub(super) has_alternatives: bool = requests.iter().any(|request| !request.first_available.is_empty());
                 }
             }

@@ -24,3 +24,6 @@ pub(crate) const DEVICE_TAINTS: Gate =
 /// Rules that taint devices. Depends on [`DEVICE_TAINTS`].
 pub(crate) const DEVICE_TAINT_RULES: Gate =
     Gate { name: "DRADeviceTaintRules", default: true, stage: GateStage::Ga, locked: false };
+
+pub(crate) const POOL_STATUS: Gate =
+    Gate { name: "DRAResourcePoolStatus", default: false, stage: GateStage::Alpha, locked: false };

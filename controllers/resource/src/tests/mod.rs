@@ -3,13 +3,18 @@
 use std::sync::Arc;
 
 use kcm_framework::api::{DecodeContext, KnownView, Needs, ObjectKey, Resource};
-use kcm_testing::TestCluster;
-use kcm_testing::sandbox::{PODS, Sandbox};
+use kcm_testing::sandbox::{PODS, Sandbox, SandboxOptions};
+use kcm_testing::{START, TestCluster};
 use serde_json::{Value, json};
 
 pub(crate) const CLAIMS: Resource = Resource::namespaced("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim");
 pub(crate) const TEMPLATES: Resource =
     Resource::namespaced("resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate");
+
+/// The API server serves kinds that have no stable version.
+pub(crate) fn beta_apis() -> SandboxOptions {
+    SandboxOptions { beta_apis: true, start: START, seed: 1, ..SandboxOptions::default() }
+}
 
 /// The key of an object in the namespace of the tests.
 pub(crate) fn key(name: &str) -> ObjectKey {

@@ -14,6 +14,7 @@
 mod allocation;
 mod batch;
 mod cluster;
+mod devices;
 mod encoding;
 mod network;
 mod pod;
@@ -25,6 +26,7 @@ use serde_json::Value;
 
 pub(crate) use allocation::Allocations;
 pub(crate) use cluster::of_cluster;
+pub(crate) use devices::stamp as stamp_device_taints;
 pub(crate) use start::{carry_over, initial_state};
 
 use crate::json;

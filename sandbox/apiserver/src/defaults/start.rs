@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::{batch, workloads};
+use super::{batch, devices, workloads};
 use crate::json::{self, at, list, set, text};
 use crate::kinds::Kind;
 use crate::quantity::Quantity;
@@ -58,6 +58,16 @@ pub(crate) fn initial_state(kind: &Kind, object: &mut Value) {
         }
         ("batch", "jobs") => {
             batch::generate_selector(object);
+            json!({})
+        }
+        // Its status is a pointer, and a request with any status is completed.
+        ("resource.k8s.io", "resourcepoolstatusrequests") => {
+            set(object, &["status"], None);
+            return;
+        }
+        ("resource.k8s.io", "devicetaintrules" | "resourceslices") => {
+            let created = text(object, &["metadata", "creationTimestamp"]).unwrap_or_default().to_owned();
+            devices::stamp(kind, None, object, &created);
             json!({})
         }
         _ => json!({}),

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use crate::defaults::stamp_device_taints;
 use crate::json::{self, at, carry_over, text};
 use crate::kinds::Kind;
 use crate::request::Now;
@@ -65,6 +66,12 @@ pub(crate) fn unreached(kind: &Kind, subresource: Option<&str>, old: &Value, new
             if METADATA_KEPT.contains(&plural) || plural.ends_with("admissionpolicies") {
                 metadata(old, new);
             }
+        }
+        ("resource.k8s.io", "devicetaintrules" | "resourceslices", None) => {
+            if kind.status {
+                carry(old, new, &[&["status"]]);
+            }
+            stamp_device_taints(kind, Some(old), new, &now.stamp(0));
         }
         (_, _, None | Some(_)) if kind.status => carry(old, new, &[&["status"]]),
         (_, _, None | Some(_)) => {}

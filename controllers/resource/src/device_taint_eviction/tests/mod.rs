@@ -9,7 +9,7 @@ use kcm_framework::api::views::{ClaimDevices, Pod, PodClaims, PodDisruption, Res
 use kcm_framework::api::{Need, Needs};
 use serde_json::{Value, json};
 
-use super::views::{DeviceTaintRule, ResourceSlice};
+use crate::shared::{DeviceTaintRule, ResourceSlice};
 use crate::tests::view;
 
 const START: &str = "2026-01-02T12:00:00Z";

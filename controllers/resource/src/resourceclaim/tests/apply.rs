@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use kcm_framework::api::{ObjectKey, Resource};
-use kcm_testing::sandbox::{Fault, PODS, Sandbox, SandboxOptions, Status, Verb};
+use kcm_testing::sandbox::{Fault, PODS, Sandbox, Status, Verb};
 use kcm_testing::{TestCluster, TestEnvironment, kill_after_each_write, passing_faults};
 use serde_json::{Value, json};
 
 use crate::resourceclaim::DESCRIPTOR;
-use crate::tests::{CLAIMS, Roles, TEMPLATES, allocate, claim_spec, create_pod, fits_role, key, pod};
+use crate::tests::{CLAIMS, Roles, TEMPLATES, allocate, beta_apis, claim_spec, create_pod, fits_role, key, pod};
 
 const GROUPS: Resource = Resource::namespaced("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup");
 /// The name of its client.
@@ -23,11 +23,6 @@ fn environment() -> TestEnvironment {
 fn with_groups() -> TestEnvironment {
     let gates = "--feature-gates=GenericWorkload=true,DRAWorkloadResourceClaims=true";
     environment().arguments(&[gates]).sandbox_options(beta_apis())
-}
-
-/// The API server serves groups, which have no stable version.
-fn beta_apis() -> SandboxOptions {
-    SandboxOptions { beta_apis: true, ..SandboxOptions::default() }
 }
 
 async fn start(environment: TestEnvironment) -> TestCluster {

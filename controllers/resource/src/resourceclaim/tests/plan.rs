@@ -1,4 +1,4 @@
-//! Plans for claims.
+//! Plans for claims, by their reservations.
 
 use kcm_framework::api::Uid;
 use serde_json::{Value, json};

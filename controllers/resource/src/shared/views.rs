@@ -11,19 +11,18 @@ kcm_framework::api::view! {
         "spec" {
             /// `spec.deviceSelector`; `None` selects no device.
             pub(crate) selector: Option<DeviceSelector> = "deviceSelector";
-            /// `spec.taint`
             pub(crate) taint: Taint = "taint";
         }
         "status" {
             let conditions: Vec<Condition> = "conditions";
-            /// The condition `EvictionInProgress`.
+            /// The condition `EvictionInProgress` of the status.
             pub(crate) progress: Option<Box<Condition>> = progress(conditions);
         }
     }
 }
 
 /// The type of the condition of a rule.
-pub(super) const PROGRESS: &str = "EvictionInProgress";
+pub(crate) const PROGRESS: &str = "EvictionInProgress";
 
 fn progress(conditions: Vec<Condition>) -> Option<Box<Condition>> {
     conditions.into_iter().find(|condition| &*condition.type_ == PROGRESS).map(Box::new)
@@ -49,7 +48,7 @@ impl DeviceTaintRule {
     }
 
     /// Returns `true` if the rule is the same as another one, apart from its status.
-    pub(super) fn has_spec_of(&self, other: &Self) -> bool {
+    pub(crate) fn has_spec_of(&self, other: &Self) -> bool {
         (&self.metadata.uid, &self.selector, &self.taint) == (&other.metadata.uid, &other.selector, &other.taint)
     }
 }
@@ -60,33 +59,27 @@ kcm_framework::api::view! {
         resource: Resource::cluster_scoped("resource.k8s.io", "v1", "resourceslices", "ResourceSlice");
 
         "spec" @ 2 {
-            /// `spec.driver`
             pub(crate) driver: InternedStr = "driver" @ 1;
             "pool" @ 2 {
-                /// `spec.pool.name`
                 pub(crate) pool: InternedStr = "name" @ 1;
-                /// `spec.pool.generation`
                 pub(crate) pool_generation: i64 = "generation" @ 2;
             }
-            /// `spec.devices`
             pub(crate) devices: Box<[Device]> = "devices" @ 6;
         }
     }
 }
 
 kcm_framework::api::message! {
-    /// A published device.
+    /// A device of a slice.
     pub(crate) struct Device {
-        /// `name`
         pub(crate) name: InternedStr = "name" @ 1;
-        /// `taints`, in order.
         pub(crate) taints: Box<[Taint]> = "taints" @ 8;
     }
 }
 
 impl Device {
     /// Returns the taints that evict Pods.
-    pub(super) fn evicting(&self) -> impl Iterator<Item = &Taint> {
+    pub(crate) fn evicting(&self) -> impl Iterator<Item = &Taint> {
         self.taints.iter().filter(|taint| taint.evicts())
     }
 }
