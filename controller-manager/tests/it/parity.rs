@@ -70,6 +70,7 @@ fn the_controllers_of_every_area_are_linked() {
         ("network", "service-cidr-controller"),
         ("node", "ttl-controller"),
         ("security", "serviceaccount-token-controller"),
+        ("storage", "persistentvolume-binder-controller"),
         ("storage", "persistentvolume-protection-controller"),
         ("workloads", "deployment-controller"),
         ("workloads", "disruption-controller"),

@@ -1,7 +1,7 @@
 //! The resources that a script can record.
 
 /// The path of the objects of all namespaces, by their plural.
-const PATHS: [(&str, &str); 31] = [
+const PATHS: [(&str, &str); 32] = [
     ("configmaps", "/api/v1"),
     ("endpoints", "/api/v1"),
     ("events", "/api/v1"),
@@ -32,6 +32,7 @@ const PATHS: [(&str, &str); 31] = [
     ("poddisruptionbudgets", "/apis/policy/v1"),
     ("clusterroles", "/apis/rbac.authorization.k8s.io/v1"),
     ("roles", "/apis/rbac.authorization.k8s.io/v1"),
+    ("storageclasses", "/apis/storage.k8s.io/v1"),
     ("volumeattributesclasses", "/apis/storage.k8s.io/v1"),
 ];
 
