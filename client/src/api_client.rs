@@ -327,8 +327,8 @@ impl ApiClient {
         accept: &'static str,
         attempts: &mut Attempts,
     ) -> Result<Bytes, ApiError> {
-        let timeout = format!("{}s", REQUEST_TIMEOUT.as_secs());
-        let query = call.query.clone().pair("timeout", &timeout);
+        let timeout = call.has_timeout.then(|| format!("{}s", REQUEST_TIMEOUT.as_secs()));
+        let query = call.query.clone().optional("timeout", timeout.as_deref());
         let path = format!("{}{}", call.target.path(), query.as_str());
         let body = Some((call.content_type, &call.body));
         let describe = || call.target.describe(call.verb);

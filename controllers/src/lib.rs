@@ -25,5 +25,7 @@ pub use kcm_controllers_autoscaling as autoscaling;
 pub use kcm_controllers_network as network;
 #[cfg(feature = "node")]
 pub use kcm_controllers_node as node;
+#[cfg(feature = "resource")]
+pub use kcm_controllers_resource as resource;
 #[cfg(feature = "storage")]
 pub use kcm_controllers_storage as storage;

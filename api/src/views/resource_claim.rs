@@ -3,14 +3,19 @@
 use std::collections::BTreeMap;
 
 use crate::intern::InternedStr;
+use crate::key::Uid;
 use crate::resource::Resource;
+use crate::resource_list::ResourceList;
+use crate::scheduling::Toleration;
 
 crate::view! {
     /// A resource claim of dynamic resource allocation.
     pub struct ResourceClaim {
         resource: Resource::namespaced("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim");
-        // says that the scheduler made the claim for the extended resources of a pod
-        annotations: ["resource.kubernetes.io/extended-resource-claim"];
+        // The first says that the scheduler created the claim for the extended resources of a pod. The second names the
+        // entry of the pod for which the claim was created from a template.
+        annotations: ["resource.kubernetes.io/extended-resource-claim", "resource.kubernetes.io/pod-claim-name"];
+        parts: ResourceClaimPart [ClaimDevices];
 
         "spec" @ 2 {
             "devices" @ 1 {
@@ -20,8 +25,68 @@ crate::view! {
                 /// A request for all devices counts as 32, the most that a claim can have. A request with an unknown
                 /// mode counts as 0.
                 pub devices: Box<[(InternedStr, i64)]> = devices_by_class(&requests);
+                /// Whether any request asks for admin access.
+                pub has_admin_access: bool = has_admin_access(&requests);
             }
         }
+        "status" @ 3 {
+            let allocation: Option<Allocation> = "allocation" @ 1;
+            /// Whether the claim is allocated.
+            pub is_allocated: bool = allocation.is_some();
+            /// `status.reservedFor`: the consumers of the claim.
+            pub reserved_for: Box<[ClaimConsumer]> = "reservedFor" @ 2;
+        }
+    }
+}
+
+crate::message! {
+    struct Allocation {}
+}
+
+crate::message! {
+    /// A consumer of a resource claim.
+    #[derive(Eq)]
+    pub struct ClaimConsumer {
+        /// `apiGroup`, empty for the core group.
+        pub api_group: InternedStr = "apiGroup" @ 1;
+        /// `resource`, such as `pods`.
+        pub resource: InternedStr = "resource" @ 3;
+        /// `name`
+        pub name: Box<str> = "name" @ 4;
+        /// `uid`
+        pub uid: Uid = "uid" @ 5;
+    }
+}
+
+crate::message! {
+    /// The devices that a resource claim is allocated.
+    pub struct ClaimDevices {
+        "status" @ 3 {
+            "allocation" @ 1 {
+                "devices" @ 1 {
+                    /// `status.allocation.devices.results`, in order.
+                    pub results: Box<[AllocatedDevice]> = "results" @ 1;
+                }
+            }
+        }
+    }
+}
+
+crate::message! {
+    /// A device that a resource claim is allocated.
+    pub struct AllocatedDevice {
+        /// `driver`
+        pub driver: InternedStr = "driver" @ 2;
+        /// `pool`
+        pub pool: InternedStr = "pool" @ 3;
+        /// `device`
+        pub device: InternedStr = "device" @ 4;
+        /// `adminAccess`
+        pub has_admin_access: bool = "adminAccess" @ 5;
+        /// `tolerations`, in order.
+        pub tolerations: Box<[Toleration]> = "tolerations" @ 6;
+        /// `consumedCapacity`, by the name of the capacity.
+        pub consumed_capacity: ResourceList = "consumedCapacity" @ 10;
     }
 }
 
@@ -37,6 +102,7 @@ crate::message! {
         class: InternedStr = "deviceClassName" @ 1;
         mode: InternedStr = "allocationMode" @ 3;
         count: i64 = "count" @ 4;
+        is_admin: bool = "adminAccess" @ 5;
     }
 }
 
@@ -57,6 +123,11 @@ fn devices(mode: &str, count: i64) -> i64 {
         "All" => MOST_DEVICES,
         _ => 0,
     }
+}
+
+/// Returns `true` if a request asks for admin access. Alternatives cannot ask for it.
+fn has_admin_access(requests: &[DeviceRequest]) -> bool {
+    requests.iter().any(|request| request.exactly.as_ref().is_some_and(|exactly| exactly.is_admin))
 }
 
 /// The devices of all requests; of alternatives the most of each class counts.

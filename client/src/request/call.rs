@@ -23,11 +23,13 @@ pub struct Call<'a> {
     pub(crate) content_type: &'static str,
     pub(crate) body: Payload,
     pub(crate) kind: RequestKind,
+    /// Whether the server is told the time that it has. Without it, it takes a minute at most.
+    pub(crate) has_timeout: bool,
 }
 
 impl<'a> Call<'a> {
     fn new(method: Method, verb: &'static str, target: Target<'a>, body: Payload, kind: RequestKind) -> Self {
-        Self { method, verb, target, query: Query::default(), content_type: JSON, body, kind }
+        Self { method, verb, target, query: Query::default(), content_type: JSON, body, kind, has_timeout: true }
     }
 
     /// The creation of an object, under the name that it carries if it `has_name`.
@@ -62,8 +64,10 @@ impl<'a> Call<'a> {
     #[must_use]
     pub fn patch(resource: &'a Resource, key: &'a ObjectKey, subresource: Subresource, patch: Patch) -> Self {
         let (is_idempotent, content_type) = (patch.is_idempotent(), patch.content_type());
+        let has_timeout = !matches!(patch, Patch::MergeAs { .. });
         let (query, body) = match patch {
             Patch::Merge(body) | Patch::Json(body) | Patch::Strategic(body) => (Query::default(), body),
+            Patch::MergeAs { field_manager, body } => (Query::default().pair("fieldManager", &field_manager), body),
             Patch::Apply { field_manager, force, body } => {
                 let query = Query::default().pair("fieldManager", &field_manager);
                 (query.optional("force", force.then_some("true")), body)
@@ -75,7 +79,7 @@ impl<'a> Call<'a> {
             (false, _) => RequestKind::Cumulative,
         };
         let target = Target::object(resource, key, subresource);
-        Self { query, content_type, ..Self::new(Method::PATCH, "patch", target, body, kind) }
+        Self { query, content_type, has_timeout, ..Self::new(Method::PATCH, "patch", target, body, kind) }
     }
 
     /// The deletion of an object.
@@ -164,7 +168,14 @@ mod tests {
         let by_uid = DeleteOptions::of_uid("u".into());
         let by_version = DeleteOptions { resource_version: Some("7".into()), ..DeleteOptions::default() };
         let delete = |options: &DeleteOptions| Call::delete(&PODS, &pod, options).kind;
+        let as_manager =
+            |body: &str| Patch::MergeAs { field_manager: "m".to_owned(), body: Payload::raw(body.to_owned()) };
         for (name, kind, expected) in [
+            (
+                "patch of a manager with a version",
+                patch(as_manager(r#"{"metadata":{"resourceVersion":"7"}}"#)),
+                Guarded,
+            ),
             ("update with a version", put(r#"{"uid":"u","resourceVersion":"7"}"#), Guarded),
             ("update with a uid", put(r#"{"uid":"u"}"#), Idempotent),
             ("update with neither", put("{}"), Idempotent),

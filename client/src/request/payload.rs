@@ -41,6 +41,16 @@ impl Clone for Payload {
 pub enum Patch {
     /// JSON merge patch (RFC 7386).
     Merge(Payload),
+    /// JSON merge patch of a field manager, with no other parameter in its URL.
+    ///
+    /// # Upstream
+    /// The storage version migrator. Audit policies and upstream's tests know its requests by their URL.
+    MergeAs {
+        /// Name of the field manager.
+        field_manager: String,
+        /// The changes.
+        body: Payload,
+    },
     /// JSON patch (RFC 6902).
     Json(Payload),
     /// Strategic merge patch: lists merge by their keys; only for built-in kinds.
@@ -69,7 +79,7 @@ impl Patch {
 
     pub(crate) const fn content_type(&self) -> &'static str {
         match self {
-            Self::Merge(_) => "application/merge-patch+json",
+            Self::Merge(_) | Self::MergeAs { .. } => "application/merge-patch+json",
             Self::Json(_) => "application/json-patch+json",
             Self::Strategic(_) => "application/strategic-merge-patch+json",
             // JSON is YAML.
@@ -80,7 +90,7 @@ impl Patch {
     /// Returns `true` if applying it twice equals applying it once. This does not hold for JSON patches.
     pub(crate) const fn is_idempotent(&self) -> bool {
         match self {
-            Self::Merge(_) | Self::Strategic(_) | Self::Apply { .. } => true,
+            Self::Merge(_) | Self::MergeAs { .. } | Self::Strategic(_) | Self::Apply { .. } => true,
             Self::Json(_) => false,
         }
     }

@@ -51,6 +51,8 @@ pub struct Page {
     pub continue_token: Option<String>,
     /// The objects, undecoded. Their `kind` and `apiVersion` follow from the list.
     pub items: Vec<Box<RawValue>>,
+    /// The number of objects on later pages, if the server tells it.
+    pub remaining_items: Option<u64>,
 }
 
 impl Page {
@@ -66,12 +68,14 @@ impl Page {
         struct ListHead {
             resource_version: ResourceVersion,
             r#continue: String,
+            remaining_item_count: Option<i64>,
         }
         let List { metadata, items } = serde_json::from_slice(body)?;
         Ok(Self {
             resource_version: metadata.resource_version,
             continue_token: (!metadata.r#continue.is_empty()).then_some(metadata.r#continue),
             items: items.unwrap_or_default(),
+            remaining_items: metadata.remaining_item_count.and_then(|count| count.try_into().ok()),
         })
     }
 }

@@ -215,6 +215,7 @@ fn only_clients_that_upstream_limits_otherwise_have_other_limits() {
     let others = [
         ("garbage-collector-controller", ClientLimits::Times { qps: 2, burst: 1 }),
         ("namespace-controller", ClientLimits::Times { qps: 20, burst: 100 }),
+        ("storage-version-migrator-controller", ClientLimits::Times { qps: 20, burst: 100 }),
     ];
     let linked = Registry::linked().expect("the built-in controllers are linked");
     let found = linked.iter().filter(|controller| controller.client_limits != ClientLimits::OfSettings);

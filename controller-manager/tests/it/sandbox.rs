@@ -72,13 +72,13 @@ async fn it_tells_what_runs_serves_an_ordinary_client_and_leaves_nothing() {
                        horizontal-pod-autoscaler-controller, job-controller, \
                        legacy-serviceaccount-token-cleaner-controller, \
                        namespace-controller, node-ipam-controller, node-lifecycle-controller, \
-                       persistentvolume-binder-controller, persistentvolume-protection-controller, \
-                       persistentvolumeclaim-protection-controller, \
+                       persistentvolume-binder-controller, persistentvolume-expander-controller, \
+                       persistentvolume-protection-controller, persistentvolumeclaim-protection-controller, \
                        pod-garbage-collector-controller, replicaset-controller, \
                        replicationcontroller-controller, resourcequota-controller, \
                        root-ca-certificate-publisher-controller, service-cidr-controller, \
                        serviceaccount-controller, serviceaccount-token-controller, statefulset-controller, \
-                       taint-eviction-controller, ttl-after-finished-controller, ttl-controller, \
+                       storage-version-migrator-controller, taint-eviction-controller, ttl-after-finished-controller, ttl-controller, \
                        volumeattributesclass-protection-controller kubeconfig";
     assert!(words.join(" ").contains(controllers), "{tour}");
     assert!(tour.contains("\n`sandbox tell help` lists what nodes can do.\n"), "{tour}");

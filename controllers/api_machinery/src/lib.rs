@@ -5,3 +5,5 @@
 pub mod garbage_collector;
 pub mod namespace;
 pub mod resourcequota;
+pub mod storage_version_migrator;
+pub mod storageversion_garbage_collector;

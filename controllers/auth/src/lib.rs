@@ -1,7 +1,8 @@
-//! The controllers of service accounts, their tokens, the root CA and aggregated cluster roles, a folder for each.
+//! The controllers of service accounts, tokens, bootstrap tokens, the root CA and aggregated cluster roles, a folder for each.
 //!
 //! A controller registers itself by being linked. Removing one is deleting its folder and its line here.
 
+pub mod bootstrap_signer;
 pub mod clusterrole_aggregation;
 pub mod legacy_serviceaccount_token_cleaner;
 pub mod root_ca_certificate_publisher;
@@ -10,3 +11,4 @@ pub mod serviceaccount_token;
 mod shared;
 #[cfg(test)]
 mod tests;
+pub mod token_cleaner;

@@ -4,6 +4,7 @@
 
 pub mod ephemeral_volume;
 pub mod persistentvolume_binder;
+pub mod persistentvolume_expander;
 pub mod persistentvolume_protection;
 pub mod persistentvolumeclaim_protection;
 mod shared;

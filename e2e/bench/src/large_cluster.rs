@@ -21,11 +21,11 @@ pub(super) const CONTROLLERS: &str = "\
     disruption-controller,endpoints-controller,endpointslice-controller,endpointslice-mirroring-controller,\
     ephemeral-volume-controller,garbage-collector-controller,horizontal-pod-autoscaler-controller,\
     job-controller,legacy-serviceaccount-token-cleaner-controller,namespace-controller,node-ipam-controller,\
-    persistentvolume-binder-controller,persistentvolume-protection-controller,persistentvolumeclaim-protection-controller,\
+    persistentvolume-binder-controller,persistentvolume-expander-controller,persistentvolume-protection-controller,persistentvolumeclaim-protection-controller,\
     pod-garbage-collector-controller,replicaset-controller,replicationcontroller-controller,\
     resourcequota-controller,root-ca-certificate-publisher-controller,service-cidr-controller,\
     serviceaccount-controller,serviceaccount-token-controller,statefulset-controller,\
-    taint-eviction-controller,ttl-controller,ttl-after-finished-controller,\
+    storage-version-migrator-controller,taint-eviction-controller,ttl-controller,ttl-after-finished-controller,\
     volumeattributesclass-protection-controller";
 
 const NODES: &str = "/api/v1/nodes";

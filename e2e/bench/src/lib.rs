@@ -69,6 +69,8 @@ pub struct Plan {
     pub controllers: String,
     /// The factor of the sizes of the scenarios with controllers of their own.
     pub scale: f64,
+    /// Further flags of both managers. The last of two equal ones counts.
+    pub flags: Vec<String>,
 }
 
 impl Plan {
@@ -85,6 +87,7 @@ impl Plan {
             scenarios: Vec::new(),
             controllers: "deployment,replicaset".to_owned(),
             scale: 1.0,
+            flags: Vec::new(),
         }
     }
 
@@ -133,6 +136,7 @@ pub async fn run(plan: &Plan, measured: &str, progress: &dyn Fn(&str)) -> Result
                     subject,
                     controllers: scenario.controllers.unwrap_or(&plan.controllers).to_owned(),
                     scale: plan.scale,
+                    flags: plan.flags.clone(),
                     probe: scenario.probe,
                     requests: scenario.requests,
                     is_periodic: scenario.is_periodic,
@@ -165,7 +169,10 @@ pub async fn run(plan: &Plan, measured: &str, progress: &dyn Fn(&str)) -> Result
 pub fn measured(plan: &Plan) -> Result<String> {
     let times = if plan.runs == 1 { "once".to_owned() } else { format!("{} times", plan.runs) };
     let peer = output_of(&binaries::control_plane("kube-controller-manager")?, &["--version"])?;
-    let flags = format!("--controllers={} {}", plan.controllers, LIMITS.join(" "));
+    let controllers = format!("--controllers={}", plan.controllers);
+    let flags: Vec<&str> =
+        [controllers.as_str()].into_iter().chain(LIMITS).chain(plan.flags.iter().map(String::as_str)).collect();
+    let flags = flags.join(" ");
     Ok(format!("{times} each on {} beside {peer}, both with `{flags}`, on {}", version_today()?, machine()))
 }
 

@@ -20,6 +20,7 @@ usage: cargo xtask bench [FLAGS]
   --scenario=NAME,...  only these
   --controllers=LIST   what both managers run (default deployment,replicaset); later scenarios run their own
   --scale=FACTOR       so many times as many objects in scenarios that run controllers of their own
+  --flags=FLAGS        further flags of both managers, separated by spaces
   --only=ours|peer     measure one manager only
   --runs=N             repeat each scenario so often; figures are medians
   --json=FILE          write every figure of every run as JSON too
@@ -62,6 +63,9 @@ async fn run() -> Result<()> {
             ("--scale", factor) => {
                 plan.scale = factor.parse().with_context(|| format!("`{arg}` needs a number, such as 0.1"))?;
             }
+            ("--flags", flags) if !flags.is_empty() => {
+                plan.flags = flags.split_whitespace().map(str::to_owned).collect();
+            }
             ("--json", path) if !path.is_empty() => file = Some(path.to_owned()),
             _ => bail!("`{arg}` was not expected\n\n{USAGE}"),
         }
@@ -78,6 +82,7 @@ async fn run() -> Result<()> {
     let is_for_the_record = size == Size::Full
         && plan.subjects == usual.subjects
         && plan.controllers == usual.controllers
+        && plan.flags.is_empty()
         && !args.iter().any(|arg| arg.starts_with("--scale"));
     let mut all = Record::default();
     for scenario in plan.selected()? {

@@ -45,6 +45,8 @@ pub(super) struct Setup {
     pub(super) is_periodic: bool,
     /// The factor of [`Testbed::scaled`].
     pub(super) scale: f64,
+    /// Further flags of the manager.
+    pub(super) flags: Vec<String>,
     /// Run a scheduler, and nodes that run pods.
     pub(super) runs_pods: bool,
     /// Run upstream's garbage collector beside the manager, so that dependents of deleted objects are deleted.
@@ -320,6 +322,7 @@ fn start_manager(
     // The last of two equal flags counts.
     args.extend(proxy.map(|proxy| format!("--kubeconfig={}", proxy.kubeconfig().display())));
     args.extend(metrics.into_iter().flat_map(PeerMetrics::args));
+    args.extend(setup.flags.iter().cloned());
     manager::start(setup.subject, plane, &setup.subject.to_string(), &args)
 }
 

@@ -32,7 +32,7 @@ pub enum Stability {
 }
 
 impl Stability {
-    const fn prefix(self) -> &'static str {
+    pub(super) const fn prefix(self) -> &'static str {
         match self {
             Self::Unstated => "",
             Self::Alpha => "[ALPHA] ",

@@ -2,6 +2,7 @@
 //!
 //! The help of a metric that upstream has begins with upstream's stability, as `[ALPHA]`.
 
+mod at_scrape;
 mod connection;
 mod controllers;
 mod exposition;

@@ -13,11 +13,12 @@ use serde_json::Value;
 use super::Declared;
 use crate::protobuf::Message;
 use crate::views::{
-    AutoscaledPod, ChargedPod, ControllerRevisionView, CronJobView, DaemonSetView, DeploymentView, DeviceClass,
-    EndpointSliceView, EndpointsView, HorizontalPodAutoscalerView, JobView, Lease, Namespace, Node, NodeHealth,
-    NodePodCidrs, PersistentVolumeClaimView, PersistentVolumeView, Pod, PodAddresses, PodDeletion, PodDisruption,
-    PodDisruptionBudgetView, PodTargetNode, PodTermination, PodTolerations, PodVolumes, ReplicaSetView,
-    ReplicationControllerView, ResourceClaim, ResourceQuotaView, Service, ServiceCidr, StatefulSetView,
+    AutoscaledPod, ChargedPod, ClaimDevices, ControllerRevisionView, CronJobView, DaemonSetView, DeploymentView,
+    DeviceClass, EndpointSliceView, EndpointsView, HorizontalPodAutoscalerView, JobView, Lease, Namespace, Node,
+    NodeHealth, NodePodCidrs, PersistentVolumeClaimView, PersistentVolumeView, Pod, PodAddresses, PodClaims,
+    PodDeletion, PodDisruption, PodDisruptionBudgetView, PodGroup, PodGroupMembership, PodTargetNode, PodTermination,
+    PodTolerations, PodVolumes, ReplicaSetView, ReplicationControllerView, ResourceClaim, ResourceQuotaView, Service,
+    ServiceCidr, StatefulSetView,
 };
 use crate::{KnownView, Meta, Part, Resource};
 use sample::{Random, Sampler};
@@ -126,6 +127,10 @@ fn every_view_reads_the_same_from_json_and_protobuf_with_upstreams_names_and_num
         check_part::<NodeHealth>(schema),
         check_part::<NodePodCidrs>(schema),
         check_part::<PodTolerations>(schema),
+        check_part::<PodGroupMembership>(schema),
+        check_part::<PodClaims>(schema),
+        check_part::<ClaimDevices>(schema),
+        check::<PodGroup>(schema),
     ];
     assert!(different.iter().all(|count| *count > 90), "samples must differ: {different:?}");
 

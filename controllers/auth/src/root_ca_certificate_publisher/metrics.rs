@@ -38,3 +38,23 @@ impl Metrics {
         self.seconds.of([code]).observe(took.as_secs_f64());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use kcm_framework::client::Cause;
+
+    use super::*;
+
+    #[test]
+    fn the_code_is_that_of_the_response_and_500_without_one() {
+        let registry = kcm_framework::Metrics::new();
+        let metrics = Metrics::register(&registry).unwrap();
+        metrics.synced(None, Duration::ZERO);
+        metrics.synced(Some(&ApiError::new("POST", Cause::Transport("broken connection".into()))), Duration::ZERO);
+        let text = registry.encode();
+        for code in ["200", "500"] {
+            let line = format!(r#"root_ca_cert_publisher_sync_total{{code="{code}"}} 1"#);
+            assert!(text.contains(&line), "{line} is missing:\n{text}");
+        }
+    }
+}

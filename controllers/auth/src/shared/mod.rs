@@ -1,7 +1,10 @@
 //! Views and settings that several controllers of the area share.
 
 mod account;
+mod bootstrap_token;
+mod go_time;
 mod root_ca;
 
 pub(crate) use account::{ServiceAccount, TOKEN_SECRET_FIELDS};
+pub(crate) use bootstrap_token::{BootstrapToken, Expiry, bootstrap_tokens};
 pub(crate) use root_ca::{ROOT_CA_FILE, SECTION, root_ca};

@@ -3,6 +3,7 @@
 use kcm_framework::api::views::PersistentVolume;
 
 use super::vocabulary::{Annotations, IN_TREE_PREFIX, MIGRATED_TO, PROVISIONED_BY};
+use crate::shared::migration::MIGRATIONS;
 
 /// A plugin that this controller runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,23 +14,9 @@ pub(super) enum Plugin {
     Nfs,
 }
 
-/// The plugins that CSI drivers replace, and these drivers.
-///
-/// # Upstream
-/// `pkg/volume/csimigration/plugin_manager.go`, `k8s.io/csi-translation-lib/translate.go`
-const MIGRATED: [(&str, &str); 7] = [
-    ("kubernetes.io/aws-ebs", "ebs.csi.aws.com"),
-    ("kubernetes.io/gce-pd", "pd.csi.storage.gke.io"),
-    ("kubernetes.io/cinder", "cinder.csi.openstack.org"),
-    ("kubernetes.io/azure-disk", "disk.csi.azure.com"),
-    ("kubernetes.io/azure-file", "file.csi.azure.com"),
-    ("kubernetes.io/vsphere-volume", "csi.vsphere.vmware.com"),
-    ("kubernetes.io/portworx-volume", "pxd.portworx.com"),
-];
-
 /// Returns the CSI driver that replaces a plugin, or `None` if the plugin is not migrated.
 pub(super) fn driver_of(plugin: &str) -> Option<&'static str> {
-    MIGRATED.iter().find(|(name, _)| *name == plugin).map(|(_, driver)| *driver)
+    MIGRATIONS.iter().find(|migration| migration.plugin == plugin).map(|migration| migration.driver)
 }
 
 /// No plugin can do what is asked for. The message is upstream's, because events and statuses have it.

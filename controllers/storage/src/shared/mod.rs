@@ -1,3 +1,4 @@
 //! Decisions that several controllers of volumes share.
 
+pub(crate) mod migration;
 pub(crate) mod protection;

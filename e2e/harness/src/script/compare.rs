@@ -1,6 +1,6 @@
 //! The differences between two records.
 
-use super::read::Script;
+use super::read::{Script, is_like};
 use super::record::Record;
 
 /// The lines that one record has and the other has not, apart from those that may differ.
@@ -16,13 +16,6 @@ pub(super) fn differences(script: &Script, theirs: &Record, others: &Record) -> 
 pub(super) fn stale<'a>(script: &'a Script, seen: &Record) -> Vec<&'a str> {
     let is_stale = |pattern: &&String| !seen.iter().any(|line| is_like(line, pattern));
     script.differs.iter().filter(is_stale).map(String::as_str).collect()
-}
-
-/// Whether a line is as a pattern says, in which `*` is any text.
-fn is_like(line: &str, pattern: &str) -> bool {
-    let Some((start, rest)) = pattern.split_once('*') else { return line == pattern };
-    let Some(line) = line.strip_prefix(start) else { return false };
-    line.char_indices().map(|(at, _)| at).chain([line.len()]).any(|at| is_like(&line[at..], rest))
 }
 
 #[cfg(test)]

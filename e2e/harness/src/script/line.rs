@@ -28,7 +28,7 @@ const COMMANDS: [&str; 18] = [
 ];
 
 /// The verbs, with their words.
-const VERBS: [&str; 13] = [
+const VERBS: [&str; 14] = [
     "ready POD [IP]",
     "unready POD [IP]",
     "exit CODE POD",
@@ -38,6 +38,7 @@ const VERBS: [&str; 13] = [
     "hold KIND NAME",
     "release KIND NAME",
     "own KIND NAME KIND OWNER",
+    "reserve VOLUME CLAIM",
     "evict POD",
     "keep POD",
     "serve METRIC VALUE",
@@ -115,10 +116,11 @@ impl Line {
         }
     }
 
-    /// Kind and name of the owner that it names.
+    /// Kind and name of the owner, or of the claim, that it names.
     pub(super) fn owner(&self) -> Option<(&str, &str)> {
         match self.text.split_whitespace().collect::<Vec<_>>()[..] {
             ["own", _, _, kind, name] => Some((kind, name)),
+            ["reserve", _, claim] => Some(("pvc", claim)),
             _ => None,
         }
     }
@@ -165,6 +167,16 @@ impl Line {
             });
             let patch = json!({ "metadata": { "ownerReferences": [reference] } }).to_string();
             return Ok(to_strings(&["patch", kind, name, "--type=merge", "-p", &patch]));
+        }
+        if let ["reserve", volume, ..] = words[..] {
+            let claim: Value = serde_json::from_str(names.get(OWNER).map_or("null", String::as_str))?;
+            let metadata = &claim["metadata"];
+            let reference = json!({
+                "apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": metadata["namespace"],
+                "name": metadata["name"], "uid": metadata["uid"],
+            });
+            let patch = json!({ "spec": { "claimRef": reference } }).to_string();
+            return Ok(to_strings(&["patch", "pv", volume, "--type=merge", "-p", &patch]));
         }
         Ok(match change(&words, now) {
             Some((kind, name, subresource, patch)) => {

@@ -13,7 +13,7 @@
 //! | `args`, `api_server_args` | further flags of the manager, and of the API server |
 //! | `namespaces` | the namespaces of the script; kubectl works in the first |
 //! | `records` | the resources that are compared, by their plural; `events` are those of controllers |
-//! | `ignore` | fields that are not compared, as `KIND FIELD FIELD…`, or events, as `Event REASON`, each with a `reason` |
+//! | `ignore` | fields that are not compared, as `KIND FIELD FIELD…`, or events, as `Event REASON` or `Event REASON MESSAGE`, `*` being any text, each with a `reason` |
 //! | `masked` | fields of which only the presence is compared, each with a `reason` |
 //! | `unordered` | lists whose order is not compared, as `KIND FIELD FIELD…` |
 //! | `once` | reasons of events that count once however often they are reported, each with a `reason` |
@@ -38,6 +38,7 @@
 //! | `bind POD NODE` | the pod is scheduled to the node |
 //! | `hold KIND NAME`, `release KIND NAME` | a finalizer is set, and removed |
 //! | `own KIND NAME KIND OWNER` | the owner controls the object |
+//! | `reserve VOLUME CLAIM` | the volume is bound to the claim |
 //! | `evict POD`, `keep POD` | the pod is evicted, or its budget refuses that |
 //! | `serve METRIC VALUE`, `fail METRIC` | with `metrics: true`: a metric has a value, or is withdrawn; see `metrics.rs` |
 

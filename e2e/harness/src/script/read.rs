@@ -191,6 +191,13 @@ fn position<T>(at: &Positioned<T>) -> String {
     format!("{}:{}", at.defined.line(), at.defined.column())
 }
 
+/// Returns `true` if a line is like a pattern, in which `*` is any text.
+pub(super) fn is_like(line: &str, pattern: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else { return line == pattern };
+    let Some(line) = line.strip_prefix(start) else { return false };
+    line.char_indices().map(|(at, _)| at).chain([line.len()]).any(|at| is_like(&line[at..], rest))
+}
+
 #[cfg(test)]
 mod tests {
     use super::Script;

@@ -11,7 +11,7 @@ use kube::Client;
 use serde_json::Value;
 
 use super::line::HOLD;
-use super::read::Script;
+use super::read::{Script, is_like};
 use super::resources::path;
 use crate::clock;
 
@@ -150,8 +150,7 @@ impl Names {
         for object in &objects.0 {
             if object["kind"] == "Event" {
                 let component = text(&object["source"]["component"]);
-                let reason = format!("Event {}", text(&object["reason"]));
-                if is_of_controller(component) && !script.ignored.contains(&reason) {
+                if is_of_controller(component) && !is_ignored(object, script) {
                     let times = lines.entry(self.event(object)).or_default();
                     *times = if is_once(object, script) { 1 } else { *times + reported(object) };
                 }
@@ -353,6 +352,12 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
+fn is_ignored(event: &Value, script: &Script) -> bool {
+    let reason = format!("Event {}", text(&event["reason"]));
+    let whole = format!("{reason} {}", text(&event["message"]));
+    script.ignored.iter().any(|it| *it == reason || is_like(&whole, it))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -364,7 +369,8 @@ mod tests {
     /// What is compared of all kinds.
     fn script() -> Script {
         let text = "{ controllers: 'job,daemonset', namespaces: [jobs], records: [], manifests: [], rounds: [], \
-            unordered: [Pod spec tolerations], masked: [{ line: Pod status podIP, reason: it is of a test }], ignore: [{ line: Pod status startTime, reason: it is the time of a test }], \
+            unordered: [Pod spec tolerations], masked: [{ line: Pod status podIP, reason: it is of a test }], ignore: [{ line: Pod status startTime, reason: it is the time of a test }, \
+                { line: Event Retried, reason: it is of a test }, { line: Event Failed * was deleted, reason: it is of a test }], \
             once: [{ line: SawCompletedJob, reason: upstream repeats it by chance }] }";
         Script::read("job", text).expect("the script is sound")
     }
@@ -398,6 +404,23 @@ mod tests {
         assert!(has("jobs Pod sum-? [  Pending] status phase = Pending (x2)"), "{lines:#?}");
         assert!(has("jobs Pod sum-? [  Pending] metadata ownerReferences[0] uid = <uid> (x2)"), "{lines:#?}");
         assert!(!lines.iter().any(|line| line.contains("startTime")), "it is ignored: {lines:#?}");
+    }
+
+    #[test]
+    fn events_are_ignored_by_reason_or_by_reason_and_message() {
+        let event = |reason: &str, message: &str| {
+            let of = json!({ "kind": "CronJob", "name": "report" });
+            let source = json!({ "component": "cronjob-controller" });
+            json!({ "kind": "Event", "reason": reason, "message": message, "involvedObject": of, "source": source })
+        };
+        for (reason, message, is_recorded) in [
+            ("Retried", "anything", false),
+            ("Failed", "report was deleted", false),
+            ("Failed", "report is broken", true),
+            ("FailedOften", "report was deleted", true),
+        ] {
+            assert_eq!(!record(&[event(reason, message)]).is_empty(), is_recorded, "{reason} {message}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The resources that a script can record.
 
 /// The path of the objects of all namespaces, by their plural.
-const PATHS: [(&str, &str); 32] = [
+const PATHS: [(&str, &str); 36] = [
     ("configmaps", "/api/v1"),
     ("endpoints", "/api/v1"),
     ("events", "/api/v1"),
@@ -22,17 +22,21 @@ const PATHS: [(&str, &str); 32] = [
     ("deployments", "/apis/apps/v1"),
     ("replicasets", "/apis/apps/v1"),
     ("statefulsets", "/apis/apps/v1"),
+    ("customresourcedefinitions", "/apis/apiextensions.k8s.io/v1"),
     ("horizontalpodautoscalers", "/apis/autoscaling/v2"),
     ("cronjobs", "/apis/batch/v1"),
     ("jobs", "/apis/batch/v1"),
     ("leases", "/apis/coordination.k8s.io/v1"),
     ("endpointslices", "/apis/discovery.k8s.io/v1"),
+    ("storageversions", "/apis/internal.apiserver.k8s.io/v1alpha1"),
     ("ipaddresses", "/apis/networking.k8s.io/v1"),
     ("servicecidrs", "/apis/networking.k8s.io/v1"),
     ("poddisruptionbudgets", "/apis/policy/v1"),
     ("clusterroles", "/apis/rbac.authorization.k8s.io/v1"),
     ("roles", "/apis/rbac.authorization.k8s.io/v1"),
+    ("podgroups", "/apis/scheduling.k8s.io/v1beta1"),
     ("storageclasses", "/apis/storage.k8s.io/v1"),
+    ("storageversionmigrations", "/apis/storagemigration.k8s.io/v1"),
     ("volumeattributesclasses", "/apis/storage.k8s.io/v1"),
 ];
 

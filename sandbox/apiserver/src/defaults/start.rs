@@ -2,7 +2,7 @@
 //!
 //! # Upstream
 //! `PrepareForCreate` and `PrepareForUpdate` of the strategies in `pkg/registry`, and the admission plugins
-//! `DefaultTolerationSeconds` and `StorageObjectInUseProtection`
+//! `DefaultTolerationSeconds`, `StorageObjectInUseProtection` and `PodGroupProtection`
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,6 +47,10 @@ pub(crate) fn initial_state(kind: &Kind, object: &mut Value) {
             protect(object, "kubernetes.io/pv-protection");
             let now = at(object, &["metadata", "creationTimestamp"]).cloned().unwrap_or_default();
             json!({ "phase": "Pending", "lastPhaseTransitionTime": now })
+        }
+        ("scheduling.k8s.io", "podgroups") => {
+            protect(object, "scheduling.k8s.io/podgroup-protection");
+            json!({})
         }
         ("apps", "daemonsets") => {
             workloads::count_templates(object, 1);

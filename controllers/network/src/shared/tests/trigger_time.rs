@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use kcm_framework::api::views::Pod;
+use kcm_framework::api::View as _;
+use kcm_framework::api::views::{Pod, Service};
 use serde_json::json;
 
 use super::{addresses, pod, service};
@@ -37,4 +38,23 @@ fn it_is_the_earliest_change_that_was_not_seen() {
     }
     times.forget(&web.metadata.key);
     assert_eq!(times.next(&web, &[c2], addresses()).map(annotation_value), Some(CREATED.to_owned()), "forgotten");
+}
+
+#[test]
+fn a_service_that_is_recreated_is_a_change_also_if_its_deletion_was_not_seen() {
+    let created = |time: &str| {
+        let metadata = json!({ "namespace": "shop", "name": "web", "uid": time, "creationTimestamp": time });
+        Service::decode(&json!({ "metadata": metadata }).to_string()).unwrap()
+    };
+    let pods = [ready_at("a", "2026-01-02T12:05:00Z"), ready_at("b", "2026-01-02T12:06:00Z")];
+    let (first, second) = ("2026-01-02T12:00:00Z", "2026-01-02T12:07:00Z");
+    for is_deletion_seen in [true, false] {
+        let times = TriggerTimes::default();
+        let next = |time| times.next(&created(time), &pods, addresses()).map(annotation_value);
+        assert_eq!(next(first).as_deref(), Some(first));
+        if is_deletion_seen {
+            times.forget(&created(first).metadata.key);
+        }
+        assert_eq!(next(second).as_deref(), Some(second), "deletion seen: {is_deletion_seen}");
+    }
 }

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use kcm_testing::kill_after_each_write;
-use kcm_testing::sandbox::{Fault, PODS, Sandbox, ScalePaths, Status, Verb};
+use kcm_testing::sandbox::direct::DirectClient;
+use kcm_testing::sandbox::{Fault, PODS, REPLICA_SETS, Sandbox, ScalePaths, Status, Verb};
 use serde_json::json;
 
 use super::owners::{WEBSITES, create_owner};
-use super::{BUDGETS, Cluster, allowed, create_budget, create_ready, create_ready_pod, evict, has, numbers};
+use super::{BUDGETS, Cluster, allowed, create_budget, create_ready, create_ready_pod, evict, has, numbers, status};
 use crate::disruption::DESCRIPTOR;
 use crate::disruption::tests::budget_json;
 use crate::tests::cluster::{environment, key, now};
@@ -170,4 +171,27 @@ async fn a_status_that_cannot_be_written_does_not_delay_the_end_of_an_eviction()
     let waited = cluster.sandbox().now().duration_since(now()).as_secs();
     assert!((120..123).contains(&waited), "after {waited} s");
     drop(cluster.take_errors());
+}
+
+/// It may be healthy, and an eviction of another Pod is allowed without it.
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_cannot_be_decoded_allows_no_additional_disruption() {
+    for min_available in [json!(1), json!("50%")] {
+        let (before, after) = ([1, 2, 1, 2], [0, 1, 1, 1]);
+        let environment = environment(&[DESCRIPTOR]).allow_error("Object cannot be decoded").prepare(|sandbox| {
+            create_owner(sandbox, &REPLICA_SETS, "a", 1);
+            create_owner(sandbox, &REPLICA_SETS, "b", 1);
+        });
+        let cluster = environment.start().await;
+        cluster.watches(&[PODS, BUDGETS]).await;
+        create_budget(cluster.sandbox(), json!({ "minAvailable": min_available }));
+        has(&cluster, before).await;
+        let broken = json!({ "status": { "conditions": "none" } });
+        DirectClient::new(cluster.sandbox()).merge(&PODS, &key("a-0"), Some("status"), &broken).unwrap();
+        has(&cluster, after).await;
+        cluster.consistently("it stays", MINUTE * 10, |sandbox| numbers(&status(sandbox)) == after).await;
+        let mended = json!({ "status": { "conditions": [{ "type": "Ready", "status": "True" }] } });
+        DirectClient::new(cluster.sandbox()).merge(&PODS, &key("a-0"), Some("status"), &mended).unwrap();
+        has(&cluster, before).await;
+    }
 }
