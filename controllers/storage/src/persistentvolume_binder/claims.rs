@@ -15,7 +15,7 @@ use super::events::BinderEvent;
 use super::metrics::{Metrics, Operation};
 use super::provision::Provisioning;
 use super::reservations::Holder;
-use super::vocabulary::{Annotations, class_of_claim, volume_key};
+use super::vocabulary::{Annotations, SELECTED_NODE, class_of_claim, volume_key};
 use super::world::World;
 
 /// The reconciler of claims.
@@ -76,7 +76,7 @@ impl Claims {
             ClaimPlan::Pending(Waiting::ForConsumer, _) => waiting.add(key, class_of_claim(claim), false),
             ClaimPlan::Provision => {
                 // A claim that a Pod's node was selected for takes no other volume.
-                let is_delayed = claim.annotation(super::vocabulary::SELECTED_NODE).is_some();
+                let is_delayed = claim.annotation(SELECTED_NODE).is_some();
                 waiting.add(key, class_of_claim(claim), !is_delayed);
             }
             ClaimPlan::Pending(Waiting::ForNamedVolume | Waiting::Mismatch | Waiting::OtherClaim, _)

@@ -88,14 +88,14 @@ impl<'a> VolumeDraft<'a> {
     }
 
     /// Continues with the live state of a volume whose `cached` state has been changed by others.
-    pub(super) fn of_live(live: &Arc<PersistentVolume>, cached: &Self) -> VolumeDraft<'a> {
+    pub(super) fn of_live(live: &Arc<PersistentVolume>, cached: &Self) -> Self {
         Self::new(live, cached.reserved)
     }
 
     /// Updates the volume. Returns `true` if there was a change to write.
     pub(super) async fn update(&mut self, session: &Session, edit: Edit) -> Result<bool, WriteError> {
         let written = write(&*self.volume, &mut self.document, session, edit, false).await?;
-        self.note(written)
+        Ok(self.note(written.as_ref()))
     }
 
     /// Updates the phase of the volume. Returns `true` if it is another one.
@@ -107,13 +107,13 @@ impl<'a> VolumeDraft<'a> {
     ) -> Result<bool, WriteError> {
         let edit = edits::volume_phase(&self.document, self.volume.phase, phase, message);
         let written = write(&*self.volume, &mut self.document, session, edit, true).await?;
-        self.note(written)
+        Ok(self.note(written.as_ref()))
     }
 
-    fn note(&self, written: Option<ResourceVersion>) -> Result<bool, WriteError> {
-        if let Some(version) = &written {
+    fn note(&self, written: Option<&ResourceVersion>) -> bool {
+        if let Some(version) = written {
             self.reserved.written(version);
         }
-        Ok(written.is_some())
+        written.is_some()
     }
 }

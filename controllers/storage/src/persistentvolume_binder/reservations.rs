@@ -82,9 +82,21 @@ impl Reservations {
         true
     }
 
-    /// Returns `true` if no reconcile works on the volume and the cache shows the last write of it.
-    pub(super) fn is_free(&self, volume: &PersistentVolume) -> bool {
-        let is_held = self.slots.lock().get(volume.metadata.key.name()).is_some_and(|slot| slot.holder.is_some());
+    /// Returns `true` if no reconcile works on the volume and the cache shows the last write of it. `claim` is enqueued when
+    /// the reconcile of the volume itself ends.
+    pub(super) fn is_free(&self, volume: &PersistentVolume, claim: &ObjectKey) -> bool {
+        let is_held = {
+            let mut slots = self.slots.lock();
+            let slot = slots.get_mut(volume.metadata.key.name()).filter(|slot| slot.holder.is_some());
+            if let Some(slot) = slot {
+                if slot.holder == Some(Holder::Volume) {
+                    slot.waiting.insert(Holder::Claim(claim.clone()));
+                }
+                true
+            } else {
+                false
+            }
+        };
         !is_held && self.is_current(volume)
     }
 

@@ -111,9 +111,7 @@ impl World {
 
 impl Volumes for World {
     fn referencing(&self, claim: &PersistentVolumeClaim) -> Vec<Arc<PersistentVolume>> {
-        let mut volumes = self.volumes_of_claim.get(&claim.metadata.key);
-        volumes.sort_by(|a, b| a.metadata.key.cmp(&b.metadata.key));
-        volumes
+        self.volumes_of_claim.get(&claim.metadata.key)
     }
 
     fn available(
@@ -132,7 +130,7 @@ impl Volumes for World {
             let found =
                 names.iter().skip(if limit == FIRST_CANDIDATES { 0 } else { FIRST_CANDIDATES }).find_map(|name| {
                     let volume = self.volumes.get(&volume_key(name))?;
-                    (fits(&volume) && self.reservations.is_free(&volume)).then_some(volume)
+                    (fits(&volume) && self.reservations.is_free(&volume, &claim.metadata.key)).then_some(volume)
                 });
             if found.is_some() || names.len() < limit {
                 return found;
