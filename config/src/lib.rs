@@ -82,6 +82,7 @@ mod table;
 mod table_error;
 mod value;
 mod yaml;
+mod yaml_value;
 
 /// The Kubernetes version whose flags, gates and defaults are implemented.
 pub const KUBERNETES_VERSION: &str = "1.37.2";
@@ -102,3 +103,4 @@ pub use string_map::{NoStringMap, string_map};
 pub use table::Table;
 pub use table_error::{TableError, TableErrors};
 pub use value::{CertKey, FromValue, Kind, ModuleLevel, Value, WrittenQuantity};
+pub use yaml_value::{NotYaml, yaml_value};

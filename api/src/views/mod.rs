@@ -36,6 +36,7 @@ mod service;
 mod service_cidr;
 mod stateful_set;
 mod update_strategy;
+mod volume_access;
 
 pub use crate::scheduling::Taint;
 pub use autoscaled_pod::{AutoscaledPod, PodRequests, ReadyCondition};
@@ -56,7 +57,7 @@ pub use lease::Lease;
 pub use namespace::{Namespace, NamespacePhase};
 pub use node::Node;
 pub use node_parts::{NodeConditionStatus, NodeHealth, NodePodCidrs, NodeReady};
-pub use persistent_volume::{ClaimReference, PersistentVolume, PersistentVolumeView, VolumePhase};
+pub use persistent_volume::{ClaimReference, PersistentVolume, PersistentVolumeView, ReclaimPolicy, VolumePhase};
 pub use persistent_volume_claim::{ClaimPhase, PersistentVolumeClaim, PersistentVolumeClaimView};
 pub use pod::{Pod, Readiness};
 pub use pod_claims::{ClaimEntry, ClaimEntryStatus, PodClaims};
@@ -79,3 +80,4 @@ pub use service_cidr::ServiceCidr;
 pub use stateful_set::{
     ClaimRetention, PodManagementPolicy, StatefulSet, StatefulSetStatus, StatefulSetUpdateStrategy, StatefulSetView,
 };
+pub use volume_access::{AccessModes, VolumeMode};

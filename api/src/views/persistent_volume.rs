@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::volume_access::{AccessModes, VolumeMode};
 use crate::documented::Documented;
 use crate::intern::InternedStr;
 use crate::key::Uid;
@@ -20,8 +21,17 @@ crate::view! {
         "spec" @ 2 {
             /// `spec.capacity`, empty if it is absent.
             pub capacity: ResourceList = "capacity" @ 1;
+            let access_modes: Vec<InternedStr> = "accessModes" @ 3;
+            /// `spec.accessModes`, as a set.
+            pub access_modes: AccessModes = AccessModes::of(&access_modes);
             /// `spec.claimRef`: the claim that the volume is bound to, or reserved for.
             pub claim: Option<ClaimReference> = "claimRef" @ 4;
+            /// Reclaim policy of the volume: `spec.persistentVolumeReclaimPolicy`.
+            pub reclaim_policy: ReclaimPolicy = "persistentVolumeReclaimPolicy" @ 5;
+            /// `spec.storageClassName`, empty if it is absent.
+            pub storage_class_name: InternedStr = "storageClassName" @ 6;
+            /// Volume mode: `spec.volumeMode`.
+            pub volume_mode: VolumeMode = "volumeMode" @ 8;
             /// `spec.volumeAttributesClassName`, `None` if it is absent.
             pub volume_attributes_class_name: Option<InternedStr> = "volumeAttributesClassName" @ 10;
         }
@@ -65,6 +75,25 @@ pub enum VolumePhase {
 }
 
 impl ProtobufType for VolumePhase {
+    const KIND: Kind = Kind::Text;
+}
+
+/// What happens to a volume whose claim was deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+pub enum ReclaimPolicy {
+    /// The volume is kept for an administrator.
+    Retain,
+    /// The volume and its storage are deleted.
+    Delete,
+    /// The storage is emptied, and the volume becomes available.
+    Recycle,
+    /// Not set, or an unknown policy.
+    #[default]
+    #[serde(other)]
+    Other,
+}
+
+impl ProtobufType for ReclaimPolicy {
     const KIND: Kind = Kind::Text;
 }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Deserializer};
 
 use super::conditions::RawCondition;
+use super::volume_access::{AccessModes, VolumeMode};
 use crate::condition::ConditionStatus;
 use crate::decode::fold;
 use crate::documented::Documented;
@@ -22,6 +23,9 @@ crate::view! {
         annotations: ["volume.beta.kubernetes.io/storage-class"];
 
         "spec" @ 2 {
+            let access_modes: Vec<InternedStr> = "accessModes" @ 1;
+            /// `spec.accessModes`, as a set.
+            pub access_modes: AccessModes = AccessModes::of(&access_modes);
             "resources" @ 2 {
                 /// `spec.resources.requests`, empty if it is absent.
                 pub requests: ResourceList = "requests" @ 2;
@@ -30,6 +34,8 @@ crate::view! {
             pub volume_name: Box<str> = "volumeName" @ 3;
             /// `spec.storageClassName`, `None` if it is absent.
             pub storage_class_name: Option<InternedStr> = "storageClassName" @ 5;
+            /// Volume mode: `spec.volumeMode`.
+            pub volume_mode: VolumeMode = "volumeMode" @ 6;
             /// `spec.volumeAttributesClassName`, `None` if it is absent.
             pub volume_attributes_class_name: Option<InternedStr> = "volumeAttributesClassName" @ 9;
         }

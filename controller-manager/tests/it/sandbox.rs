@@ -73,7 +73,8 @@ async fn it_tells_what_runs_serves_an_ordinary_client_and_leaves_nothing() {
                        horizontal-pod-autoscaler-controller, job-controller, \
                        legacy-serviceaccount-token-cleaner-controller, \
                        namespace-controller, node-ipam-controller, node-lifecycle-controller, \
-                       persistentvolume-expander-controller, persistentvolume-protection-controller, persistentvolumeclaim-protection-controller, \
+                       persistentvolume-binder-controller, persistentvolume-expander-controller, \
+                       persistentvolume-protection-controller, persistentvolumeclaim-protection-controller, \
                        pod-garbage-collector-controller, replicaset-controller, \
                        replicationcontroller-controller, resourceclaim-controller, resourcequota-controller, \
                        root-ca-certificate-publisher-controller, service-cidr-controller, \

@@ -3,6 +3,7 @@
 //! A controller registers itself by being linked. Removing one is deleting its folder and its line here.
 
 pub mod ephemeral_volume;
+pub mod persistentvolume_binder;
 pub mod persistentvolume_expander;
 pub mod persistentvolume_protection;
 pub mod persistentvolumeclaim_protection;

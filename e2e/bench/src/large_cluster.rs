@@ -21,7 +21,7 @@ pub(super) const CONTROLLERS: &str = "\
     device-taint-eviction-controller,disruption-controller,endpoints-controller,endpointslice-controller,endpointslice-mirroring-controller,\
     ephemeral-volume-controller,garbage-collector-controller,horizontal-pod-autoscaler-controller,\
     job-controller,legacy-serviceaccount-token-cleaner-controller,namespace-controller,node-ipam-controller,\
-    persistentvolume-expander-controller,persistentvolume-protection-controller,persistentvolumeclaim-protection-controller,\
+    persistentvolume-binder-controller,persistentvolume-expander-controller,persistentvolume-protection-controller,persistentvolumeclaim-protection-controller,\
     pod-garbage-collector-controller,replicaset-controller,replicationcontroller-controller,\
     resourceclaim-controller,resourcequota-controller,root-ca-certificate-publisher-controller,service-cidr-controller,\
     serviceaccount-controller,serviceaccount-token-controller,statefulset-controller,\

@@ -1,7 +1,7 @@
 //! The resources that a script can record.
 
 /// The path of the objects of all namespaces, by their plural.
-const PATHS: [(&str, &str); 38] = [
+const PATHS: [(&str, &str); 39] = [
     ("configmaps", "/api/v1"),
     ("endpoints", "/api/v1"),
     ("events", "/api/v1"),
@@ -38,6 +38,7 @@ const PATHS: [(&str, &str); 38] = [
     ("resourceclaims", "/apis/resource.k8s.io/v1"),
     ("resourcepoolstatusrequests", "/apis/resource.k8s.io/v1alpha3"),
     ("podgroups", "/apis/scheduling.k8s.io/v1beta1"),
+    ("storageclasses", "/apis/storage.k8s.io/v1"),
     ("storageversionmigrations", "/apis/storagemigration.k8s.io/v1"),
     ("volumeattributesclasses", "/apis/storage.k8s.io/v1"),
 ];

@@ -1,0 +1,8 @@
+//! Tests of the binder: pure tables, and claims and volumes on an API server in the process.
+
+mod fixtures;
+mod life;
+mod matching;
+mod pure;
+mod reclaim;
+mod rows;
