@@ -90,6 +90,7 @@ fn deviations(anchor: &Anchor, scenario: &Scenario) -> Vec<What> {
             What::Hold(Until::Rest),
             What::Hold(Until::After(Duration::from_secs(5))),
             What::Relist(Relist::Clean),
+            What::Relist(Relist::Bookmark),
             What::Relist(Relist::Broken),
             What::Relist(Relist::Compacted),
             What::Relist(Relist::Expired),
