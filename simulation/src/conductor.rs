@@ -48,8 +48,10 @@ pub struct Run {
     pub history: History,
     /// The steps, one line each.
     pub trace: String,
-    /// The anchors that the run has passed.
-    pub anchors: BTreeSet<Anchor>,
+    /// The anchors that the run has passed, with the step of each.
+    pub anchors: BTreeMap<Anchor, u32>,
+    /// The step at which the last perturbation took effect. 0 without any.
+    pub perturbed: u32,
     /// The perturbations that had no effect, by index: the anchor was not reached, or there was nothing to perturb.
     pub not_applied: Vec<usize>,
     /// The states of the run after each change, each once. Empty unless a search asks for them.
@@ -87,8 +89,8 @@ pub(crate) fn perform(scenario: &Scenario, schedule: &Schedule, observe: Observe
     let broken = || scenario.invariants.iter().find_map(|holds| holds(&conductor.history).err());
     let violation = violation.or_else(broken);
     let not_applied = (0..schedule.len()).filter(|index| !conductor.applied.contains(index)).collect();
-    let Conductor { history, trace, anchors, states, steps, .. } = conductor;
-    Run { violation, history, trace, anchors, not_applied, states, steps }
+    let Conductor { history, trace, anchors, perturbed, states, steps, .. } = conductor;
+    Run { violation, history, trace, anchors, perturbed, not_applied, states, steps }
 }
 
 /// The wall clock of processes: the time of the world.
@@ -138,8 +140,9 @@ struct Conductor<'a> {
     states: BTreeSet<Digest>,
     version: u64,
     trace: String,
-    anchors: BTreeSet<Anchor>,
+    anchors: BTreeMap<Anchor, u32>,
     applied: BTreeSet<usize>,
+    perturbed: u32,
     steps: u32,
     /// Time of the last fault, action or write that is not at rest.
     last_fault: Duration,
@@ -181,8 +184,9 @@ impl<'a> Conductor<'a> {
             states: BTreeSet::new(),
             version,
             trace: String::new(),
-            anchors: BTreeSet::new(),
+            anchors: BTreeMap::new(),
             applied: BTreeSet::new(),
+            perturbed: 0,
             steps: 0,
             last_fault: Duration::ZERO,
         }
@@ -277,7 +281,7 @@ impl<'a> Conductor<'a> {
         let anchor = Anchor { process: self.number, place, number: *number };
         let here = self.schedule.0.iter().enumerate().filter(|(_, perturbation)| perturbation.at == anchor);
         let deviations = here.map(|(index, one)| Deviation { index, what: one.what.clone() }).collect();
-        self.anchors.insert(anchor);
+        self.anchors.insert(anchor, self.steps);
         deviations
     }
 
@@ -286,6 +290,7 @@ impl<'a> Conductor<'a> {
         if self.applied.insert(index)
             && let Some(perturbation) = self.schedule.0.get(index)
         {
+            self.perturbed = self.steps;
             self.note(&format!("** {perturbation}"));
             self.last_fault = self.clock.elapsed();
         }
