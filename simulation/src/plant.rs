@@ -46,6 +46,19 @@ pub(crate) struct Wire<'a> {
 }
 
 impl Plant {
+    /// All bugs that can be planted.
+    pub const ALL: [Self; 9] = [
+        Self::StatusWithoutVersion,
+        Self::UpdateWithoutVersion,
+        Self::NoPreconditions,
+        Self::ConflictIsSuccess,
+        Self::FailureIsSuccess,
+        Self::OwnWritesAreForgotten,
+        Self::LiveReadsAreCached,
+        Self::ExistingIsCreated,
+        Self::RelistKeepsDeleted,
+    ];
+
     /// Changes a request as a controller with the bug sends it.
     pub(crate) fn request(self, request: &mut Request<Bytes>) {
         let is_status = Target::of(request.uri()).is_some_and(|target| target.subresource == Some("status"));

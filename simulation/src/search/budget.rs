@@ -11,6 +11,8 @@ const MINUTES: &str = "KCM_SIMULATE_MINUTES";
 const SEED: &str = "KCM_SIMULATE_SEED";
 /// Environment variable for the file with the schedule that runs instead of a search.
 const REPLAY: &str = "KCM_SIMULATE_REPLAY";
+/// Environment variable that asks for a search for each planted bug, if it is set.
+const PLANTED: &str = "KCM_SIMULATE_PLANTED";
 /// Environment variable for the file to which the result of each search is appended.
 const RECORD: &str = "KCM_SIMULATE_RECORD";
 
@@ -52,6 +54,7 @@ pub(super) struct Asked {
     pub(super) budget: Budget,
     pub(super) replay: Option<PathBuf>,
     pub(super) record: Option<PathBuf>,
+    pub(super) plants: bool,
     /// Progress is printed.
     pub(super) is_long: bool,
     started: Instant,
@@ -72,7 +75,14 @@ impl Asked {
         }
         budget.seed = number(SEED).unwrap_or(budget.seed);
         let is_long = minutes.is_some() || number(RUNS).is_some();
-        Self { budget, replay: file(REPLAY), record: file(RECORD), is_long, started: now() }
+        Self {
+            budget,
+            replay: file(REPLAY),
+            record: file(RECORD),
+            plants: std::env::var_os(PLANTED).is_some(),
+            is_long,
+            started: now(),
+        }
     }
 
     pub(super) fn elapsed(&self) -> Duration {

@@ -21,6 +21,9 @@ use crate::shrink::{MAX_RUNS, Shrunk, shrink};
 /// If a rule is broken, a schedule to replay does not apply, or a single perturbation has no effect.
 pub fn check(scenario: &Scenario, runs: usize) {
     let asked = Asked::from_environment(runs);
+    if asked.plants {
+        return;
+    }
     if let Some(file) = &asked.replay {
         replay(scenario, file);
         return;
@@ -107,7 +110,7 @@ fn record(file: &Path, scenario: &Scenario, search: &Search, asked: &Asked) {
     written.unwrap_or_else(|error| panic!("cannot record the search in {}: {error}", file.display()));
 }
 
-fn print(text: &str) {
+pub(super) fn print(text: &str) {
     // Without a standard error there is nobody to tell.
     drop(writeln!(std::io::stderr(), "{text}"));
 }

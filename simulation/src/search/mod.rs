@@ -11,6 +11,7 @@ mod deviations;
 mod dice;
 mod oracle;
 mod pairs;
+mod planted;
 mod walks;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +24,7 @@ use crate::violation::Violation;
 
 pub use budget::{Budget, Stop};
 pub use check::check;
+pub use planted::{Planted, check_planted};
 
 use deviations::deviations;
 use oracle::Reference;

@@ -64,6 +64,12 @@ impl Story {
         self
     }
 
+    /// The last change was sent to a subresource.
+    pub(crate) fn to_subresource(mut self, subresource: &str) -> Self {
+        self.last().subresource = Some(subresource.to_owned());
+        self
+    }
+
     /// The last change happened at this time.
     pub(crate) fn at(mut self, time: Duration) -> Self {
         self.last().at = time;
