@@ -25,7 +25,7 @@ use crate::log::{Errors, Pulse};
 use crate::plant::Wire;
 use crate::process::{Process, Settled};
 use crate::requests::{
-    Answer, Deviation, Pending, fails, failure, holds_request, holds_response, subresource, take, verb_of,
+    Answer, Deviation, Pending, fails, failure, holds_request, holds_response, is_guarded, subresource, take, verb_of,
 };
 use crate::scenario::Scenario;
 use crate::schedule::{Access, Anchor, Moment, Place, Schedule, Until, What};
@@ -48,8 +48,8 @@ pub struct Run {
     pub history: History,
     /// The steps, one line each.
     pub trace: String,
-    /// The anchors that the run has passed, with the step of each.
-    pub anchors: BTreeMap<Anchor, u32>,
+    /// The anchors that the run has passed.
+    pub anchors: BTreeMap<Anchor, Passed>,
     /// The step at which the last perturbation took effect. 0 without any.
     pub perturbed: u32,
     /// The perturbations that had no effect, by index: the anchor was not reached, or there was nothing to perturb.
@@ -58,6 +58,15 @@ pub struct Run {
     pub states: BTreeSet<Digest>,
     /// Number of steps of the run.
     pub steps: u32,
+}
+
+/// The moment at which a run has passed an anchor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Passed {
+    /// Number of the step.
+    pub step: u32,
+    /// The event is a write that carries the resource version of its object, so that it may meet a conflict.
+    pub is_guarded: bool,
 }
 
 /// Runs a scenario with the perturbations of a schedule.
@@ -140,7 +149,7 @@ struct Conductor<'a> {
     states: BTreeSet<Digest>,
     version: u64,
     trace: String,
-    anchors: BTreeMap<Anchor, u32>,
+    anchors: BTreeMap<Anchor, Passed>,
     applied: BTreeSet<usize>,
     perturbed: u32,
     steps: u32,
@@ -275,13 +284,13 @@ impl<'a> Conductor<'a> {
     }
 
     /// Counts an event, and returns the perturbations of its anchor.
-    fn pass(&mut self, place: Place) -> Vec<Deviation> {
+    fn pass(&mut self, place: Place, is_guarded: bool) -> Vec<Deviation> {
         let number = self.counts.entry(place.clone()).or_default();
         *number += 1;
         let anchor = Anchor { process: self.number, place, number: *number };
         let here = self.schedule.0.iter().enumerate().filter(|(_, perturbation)| perturbation.at == anchor);
         let deviations = here.map(|(index, one)| Deviation { index, what: one.what.clone() }).collect();
-        self.anchors.insert(anchor, self.steps);
+        self.anchors.insert(anchor, Passed { step: self.steps, is_guarded });
         deviations
     }
 
@@ -364,11 +373,11 @@ impl<'a> Conductor<'a> {
                     self.note_reconcile(&of, &key);
                     let begun = Reconcile { key: address, seen: self.received.seen() };
                     self.reconciles.insert((of.clone(), key.clone()), begun);
-                    deviations.extend(self.pass(Place::Taken { of: of.clone(), key: key.clone() }));
+                    deviations.extend(self.pass(Place::Taken { of: of.clone(), key: key.clone() }, false));
                 }
             }
             let access = if waiting.writes() { Access::Write } else { Access::Read };
-            deviations.extend(self.pass(Place::Request { of, key, access }));
+            deviations.extend(self.pass(Place::Request { of, key, access }, is_guarded(&waiting)));
         }
         Pending { waiting, deviations, hold: None }
     }
@@ -421,13 +430,15 @@ impl<'a> Conductor<'a> {
         }
         let (name, key) = (waiting.name(), waiting.key());
         let seen = self.reconciles.get(&(name.clone(), key.clone())).map(|reconcile| reconcile.seen.clone());
+        let guarded = is_guarded(&waiting);
         let Waiting { mut request, reply, .. } = waiting;
         let sent: Arc<Value> = Arc::new(serde_json::from_slice(request.body()).unwrap_or_default());
         if let Some(plant) = self.scenario.plant {
             plant.request(&mut request);
         }
         let first = self.history.changes.len();
-        let exchanged = match take(&mut deviations, |what| fails(what, Moment::Before)) {
+        let may_fail = |what: &What| fails(what, Moment::Before).filter(|code| *code != 409 || guarded);
+        let exchanged = match take(&mut deviations, may_fail) {
             Some((index, code)) => {
                 self.applies(index);
                 Exchanged::Response(failure(code))
@@ -514,7 +525,7 @@ impl<'a> Conductor<'a> {
             if !self.caches[index].is_counted {
                 self.caches[index].is_counted = true;
                 let cache = self.caches[index].name.clone();
-                let mut deviations = self.pass(Place::Delivery { cache });
+                let mut deviations = self.pass(Place::Delivery { cache }, false);
                 let held = |what: &What| if let What::Hold(until) = what { Some(*until) } else { None };
                 if let Some((applied, until)) = take(&mut deviations, held) {
                     self.applies(applied);

@@ -27,7 +27,7 @@ mod shrink;
 pub mod state;
 mod violation;
 
-pub use conductor::{Run, run};
+pub use conductor::{Passed, Run, run};
 pub use history::{Author, Change, History, Objects, Seen};
 pub use plant::Plant;
 pub use scenario::Scenario;

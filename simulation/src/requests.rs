@@ -5,6 +5,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use http::{Method, Response, StatusCode, Uri};
 use kcm_sandbox_apiserver::{ObjectKey, Resource, Status, Verb};
+use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::gate::{Reply, Waiting};
@@ -54,6 +55,15 @@ pub(crate) const fn holds_response(what: &What) -> Option<Until> {
 
 pub(crate) fn fails(what: &What, at: Moment) -> Option<u16> {
     if let What::Fail { moment, code } = what { (*moment == at).then_some(*code) } else { None }
+}
+
+/// Returns `true` if a request carries the resource version of its object, so that it may meet a conflict.
+pub(crate) fn is_guarded(waiting: &Waiting) -> bool {
+    if ![Method::PUT, Method::PATCH].contains(waiting.request.method()) {
+        return false;
+    }
+    let body: Value = serde_json::from_slice(waiting.request.body()).unwrap_or_default();
+    body["metadata"]["resourceVersion"].as_str().is_some_and(|version| !version.is_empty())
 }
 
 /// Returns the verb of a request.

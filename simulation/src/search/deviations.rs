@@ -6,7 +6,10 @@ use crate::scenario::Scenario;
 use crate::schedule::{Access, Anchor, Moment, Place, Relist, Until, What};
 
 /// Returns the perturbations that a real cluster can show at an anchor.
-pub(crate) fn deviations(anchor: &Anchor, scenario: &Scenario) -> Vec<What> {
+///
+/// A write `is_guarded` if it carries the resource version of its object.
+pub(crate) fn deviations(anchor: &Anchor, is_guarded: bool, scenario: &Scenario) -> Vec<What> {
+    let conflict = is_guarded.then_some(What::Fail { moment: Moment::Before, code: 409 });
     let acts = || scenario.acts.iter().map(|(name, _)| What::Act(name.clone()));
     let kill = |moment, seconds| What::Kill { moment, restart: Duration::from_secs(seconds) };
     match &anchor.place {
@@ -24,6 +27,7 @@ pub(crate) fn deviations(anchor: &Anchor, scenario: &Scenario) -> Vec<What> {
             What::Fail { moment: Moment::After, code: 504 },
         ]
         .into_iter()
+        .chain(conflict)
         .chain(acts())
         .collect(),
         Place::Request { access: Access::Read, .. } => vec![

@@ -16,9 +16,9 @@ mod walks;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::conductor::{Observe, Run, perform};
+use crate::conductor::{Observe, Passed, Run, perform};
 use crate::scenario::Scenario;
-use crate::schedule::{Anchor, Schedule};
+use crate::schedule::{Anchor, Schedule, What};
 use crate::state::{Digest, digest};
 use crate::violation::Violation;
 
@@ -107,8 +107,23 @@ pub(crate) fn violation_of(scenario: &Scenario, reference: &Reference, schedule:
 /// A schedule that was run, with the anchors at which it can be extended.
 struct Explored {
     schedule: Schedule,
-    /// The anchors after the last perturbation, with their distance in steps.
-    later: Vec<(u32, Anchor)>,
+    /// The anchors after the last perturbation, the nearest first.
+    later: Vec<Later>,
+}
+
+/// An anchor at which a schedule can be extended.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Later {
+    /// Number of steps since the last perturbation.
+    distance: u32,
+    anchor: Anchor,
+    is_guarded: bool,
+}
+
+impl Later {
+    fn deviations(&self, scenario: &Scenario) -> Vec<What> {
+        deviations(&self.anchor, self.is_guarded, scenario)
+    }
 }
 
 struct Searcher<'a> {
@@ -151,9 +166,9 @@ impl<'a> Searcher<'a> {
         let all: Vec<Schedule> = reference
             .later
             .iter()
-            .flat_map(|(_, anchor)| {
-                let of = |what| Schedule::single(anchor.clone(), what);
-                deviations(anchor, self.scenario).into_iter().map(of)
+            .flat_map(|later| {
+                let of = |what| Schedule::single(later.anchor.clone(), what);
+                later.deviations(self.scenario).into_iter().map(of)
             })
             .collect();
         let left = self.budget.runs.saturating_sub(self.result.runs).clamp(1, all.len().max(1));
@@ -188,10 +203,11 @@ impl<'a> Searcher<'a> {
             }
             return None;
         }
-        let mut later: Vec<(u32, Anchor)> = anchors
+        let mut later: Vec<Later> = anchors
             .into_iter()
-            .filter(|(_, step)| *step >= perturbed)
-            .map(|(anchor, step)| (step - perturbed, anchor))
+            .filter_map(|(anchor, Passed { step, is_guarded })| {
+                Some(Later { distance: step.checked_sub(perturbed)?, anchor, is_guarded })
+            })
             .collect();
         later.sort();
         Some((Explored { schedule, later }, fresh))

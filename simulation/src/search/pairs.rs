@@ -1,6 +1,6 @@
 //! Pairs: a single perturbation, and another one at an anchor after it.
 
-use super::{Explored, Searcher, deviations};
+use super::{Explored, Searcher};
 use crate::schedule::{Anchor, Perturbation, Place, Schedule};
 
 impl Searcher<'_> {
@@ -14,18 +14,18 @@ impl Searcher<'_> {
         let mut pairs: Vec<(u32, usize, usize)> = Vec::new();
         for (first, explored) in singles.iter().enumerate() {
             let Some(perturbation) = explored.schedule.0.first() else { continue };
-            let meeting = explored.later.iter().enumerate().filter(|(_, (_, at))| meets(&perturbation.at, at));
-            pairs.extend(meeting.map(|(second, (distance, _))| (*distance, first, second)));
+            let meeting = explored.later.iter().enumerate().filter(|(_, later)| meets(&perturbation.at, &later.anchor));
+            pairs.extend(meeting.map(|(second, later)| (later.distance, first, second)));
         }
         pairs.sort_unstable();
         for (_, first, second) in pairs {
             let Some(explored) = singles.get(first) else { continue };
-            let Some((_, at)) = explored.later.get(second) else { continue };
-            for what in deviations(at, self.scenario) {
+            let Some(later) = explored.later.get(second) else { continue };
+            for what in later.deviations(self.scenario) {
                 if self.is_over() || self.result.runs >= limit {
                     return;
                 }
-                let second = Perturbation { at: at.clone(), what };
+                let second = Perturbation { at: later.anchor.clone(), what };
                 if explored.schedule.0.contains(&second) {
                     continue;
                 }

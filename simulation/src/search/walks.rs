@@ -1,9 +1,9 @@
 //! Walks: schedules of several perturbations by chance. A schedule that reaches new states is kept, and mutated.
 
 use super::dice::Dice;
-use super::{Explored, Searcher, deviations};
+use super::{Explored, Later, Searcher};
 use crate::scenario::Scenario;
-use crate::schedule::{Anchor, Perturbation, Schedule};
+use crate::schedule::{Perturbation, Schedule};
 
 /// Largest number of perturbations of a walk.
 const MAX_LENGTH: usize = 6;
@@ -35,7 +35,7 @@ impl Searcher<'_> {
 }
 
 /// A schedule of one to six perturbations of the reference run.
-fn walk(dice: &mut Dice, scenario: &Scenario, anchors: &[(u32, Anchor)]) -> Schedule {
+fn walk(dice: &mut Dice, scenario: &Scenario, anchors: &[Later]) -> Schedule {
     let length = 1 + dice.below(MAX_LENGTH);
     let mut schedule: Vec<Perturbation> = (0..length).filter_map(|_| one(dice, scenario, anchors)).collect();
     schedule.sort();
@@ -44,14 +44,14 @@ fn walk(dice: &mut Dice, scenario: &Scenario, anchors: &[(u32, Anchor)]) -> Sche
 }
 
 /// A perturbation at one of the anchors.
-fn one(dice: &mut Dice, scenario: &Scenario, anchors: &[(u32, Anchor)]) -> Option<Perturbation> {
-    let (_, at) = dice.one_of(anchors)?;
-    let what = dice.one_of(&deviations(at, scenario))?.clone();
-    Some(Perturbation { at: at.clone(), what })
+fn one(dice: &mut Dice, scenario: &Scenario, anchors: &[Later]) -> Option<Perturbation> {
+    let later = dice.one_of(anchors)?;
+    let what = dice.one_of(&later.deviations(scenario))?.clone();
+    Some(Perturbation { at: later.anchor.clone(), what })
 }
 
 /// A schedule with one perturbation added, removed, or moved to another anchor.
-fn mutated(dice: &mut Dice, scenario: &Scenario, of: &Explored, reference: &[(u32, Anchor)]) -> Schedule {
+fn mutated(dice: &mut Dice, scenario: &Scenario, of: &Explored, reference: &[Later]) -> Schedule {
     let mut schedule = of.schedule.0.clone();
     match dice.below(4) {
         0 if schedule.len() > 1 => {
