@@ -35,7 +35,7 @@ fn disturbed() -> Scenario {
         .object(&REPLICA_SETS, set(2))
         .then(|sandbox| has_ready(sandbox, 2), delete_a_pod)
         .then(
-            |sandbox| has_ready(sandbox, 2) && active_pods(sandbox).len() == 2,
+            |sandbox| has_ready(sandbox, 2) && owned(sandbox) == 2,
             merge(&REPLICA_SETS, json!({ "spec": { "replicas": 1 } })),
         )
         .act("annotate", annotate(&REPLICA_SETS))
@@ -50,11 +50,14 @@ fn disturbed() -> Scenario {
                 drop(sandbox.patch(&PODS, &key(name), &json!({ "metadata": { "labels": { "app": "other" } } })));
             }
         })
-        .goal(|sandbox| {
-            let own = get(sandbox, &REPLICA_SETS)["metadata"]["uid"].clone();
-            let owned = |pod: &&Value| pod["metadata"]["ownerReferences"][0]["uid"] == own;
-            has_ready(sandbox, 1) && active_pods(sandbox).iter().filter(owned).count() == 1
-        })
+        .goal(|sandbox| has_ready(sandbox, 1) && owned(sandbox) == 1)
+}
+
+/// Number of pods of the set that are not terminating.
+fn owned(sandbox: &Sandbox) -> usize {
+    let own = get(sandbox, &REPLICA_SETS)["metadata"]["uid"].clone();
+    let is_owned = |pod: &&Value| pod["metadata"]["ownerReferences"][0]["uid"] == own;
+    active_pods(sandbox).iter().filter(is_owned).count()
 }
 
 fn has_ready(sandbox: &Sandbox, count: i64) -> bool {
