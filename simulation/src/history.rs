@@ -1,6 +1,7 @@
 //! The history of a run: every accepted write, with the object before and after it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,9 +47,26 @@ pub struct Change {
     pub sent: Arc<Value>,
     /// `true` if the response has reached the author. Writes of the cluster and the user are always answered.
     pub answered: bool,
-    /// Resource version of the object of the loop's key in the cache of the process when the reconcile began, if it is
-    /// known.
-    pub seen: Option<u64>,
+    /// The caches of the process when the reconcile began. `None` if the author is not a loop with a key.
+    pub seen: Option<Seen>,
+}
+
+/// The state of the caches of a process at one time, as resource versions. Cheap to clone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen(Arc<BTreeMap<Resource, u64>>);
+
+impl Seen {
+    /// The caches of these resources have received all events up to these versions.
+    #[must_use]
+    pub fn of(versions: impl IntoIterator<Item = (Resource, u64)>) -> Self {
+        Self(Arc::new(versions.into_iter().collect()))
+    }
+
+    /// Returns the version up to which the cache of a resource has received events. `None` without a cache.
+    #[must_use]
+    pub fn version(&self, resource: &Resource) -> Option<u64> {
+        self.0.get(resource).copied()
+    }
 }
 
 /// The author of a write.
@@ -76,6 +94,22 @@ impl Author {
         match self {
             Self::Loop { name, .. } => name == of,
             Self::Cluster | Self::User => false,
+        }
+    }
+}
+
+impl fmt::Display for Author {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Loop { process, name, key } => {
+                if *process != 1 {
+                    write!(f, "process {process} ")?;
+                }
+                write!(f, "{name}")?;
+                if key.is_empty() { Ok(()) } else { write!(f, " {key}") }
+            }
+            Self::Cluster => f.write_str("cluster"),
+            Self::User => f.write_str("user"),
         }
     }
 }
@@ -140,12 +174,13 @@ impl History {
         last
     }
 
-    /// Returns the object that the author of a change had seen under a key when its reconcile began. Without a known
-    /// version, returns the object before the change.
+    /// Returns the object that the author of a change had in its cache under a key when its reconcile began. Without a
+    /// cache of the resource, returns the object before the change.
     #[must_use]
     pub fn seen_by(&self, index: usize, resource: &Resource, key: &ObjectKey) -> Option<Arc<Value>> {
         let change = self.changes.get(index)?;
-        self.at_version(resource, key, change.seen.unwrap_or(change.version.saturating_sub(1)))
+        let seen = change.seen.as_ref().and_then(|seen| seen.version(resource));
+        self.at_version(resource, key, seen.unwrap_or(change.version.saturating_sub(1)))
     }
 }
 
@@ -182,6 +217,9 @@ mod tests {
         let at = |version| history.at_version(&PODS, &key, version).map(|object| Value::clone(&object));
         assert_eq!([at(4), at(5), at(6), at(8), at(9)], [None, Some(json!(1)), Some(json!(1)), Some(json!(2)), None]);
         assert_eq!(history.seen_by(1, &PODS, &key).as_deref(), Some(&one));
+        let mut stale = history.clone();
+        stale.changes[2].seen = Some(Seen::of([(PODS, 6)]));
+        assert_eq!(stale.seen_by(2, &PODS, &key).as_deref(), Some(&one), "the cache was behind");
         let mut sizes = Vec::new();
         history
             .each(|_, change, objects| {

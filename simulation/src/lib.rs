@@ -11,11 +11,15 @@
 //! ```
 
 mod conductor;
+mod deliver;
 mod gate;
 mod history;
+mod holds;
 mod kubelets;
 mod log;
+mod plant;
 mod process;
+mod requests;
 mod scenario;
 pub mod schedule;
 mod search;
@@ -23,10 +27,11 @@ mod shrink;
 pub mod state;
 mod violation;
 
-pub use conductor::{Run, run};
-pub use history::{Author, Change, History, Objects};
+pub use conductor::{Passed, Run, run};
+pub use history::{Author, Change, History, Objects, Seen};
+pub use plant::Plant;
 pub use scenario::Scenario;
 pub use schedule::{Anchor, ParseError, Perturbation, Place, Schedule, What};
-pub use search::{Finding, Search, singles};
+pub use search::{Budget, Finding, Planted, Search, Stop, check, check_planted, search, singles};
 pub use shrink::{MAX_RUNS, Shrunk, shrink};
 pub use violation::{Invariant, Violation};

@@ -10,12 +10,24 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
+use crate::log::Pulse;
+
 /// A current-thread runtime with a paused clock. Dropping it kills what runs in it between two polls.
 pub(crate) struct Process {
     tasks: JoinSet<()>,
     runtime: Runtime,
     idle: Arc<Mutex<Idle>>,
+    pulse: Pulse,
     started: Instant,
+}
+
+/// The state of a process after it has run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Settled {
+    /// Every task waits.
+    Waits,
+    /// A loop reconciles again and again at the same time.
+    Races,
 }
 
 /// Counts how often the runtime has found no task to run.
@@ -31,7 +43,7 @@ struct Idle {
 const PARKS: u32 = 2;
 
 impl Process {
-    pub(crate) fn new() -> std::io::Result<Self> {
+    pub(crate) fn new(pulse: Pulse) -> std::io::Result<Self> {
         let idle = Arc::<Mutex<Idle>>::default();
         let of_hook = Arc::clone(&idle);
         let park = move || {
@@ -51,7 +63,7 @@ impl Process {
             let _entered = runtime.enter();
             Instant::now()
         };
-        Ok(Self { tasks: JoinSet::new(), runtime, idle, started })
+        Ok(Self { tasks: JoinSet::new(), runtime, idle, pulse, started })
     }
 
     /// Runs `build` in the context of the runtime, and the task that it returns.
@@ -62,20 +74,24 @@ impl Process {
     }
 
     /// Runs all tasks until every one waits. The time stays as it is.
-    pub(crate) fn settle(&self) {
-        self.runtime.block_on(idle(&self.idle, 0));
+    pub(crate) fn settle(&self) -> Settled {
+        self.runtime.block_on(idle(&self.idle, &self.pulse, 0))
     }
 
     /// Advances the time to the next timer, or to `limit` since the start, and runs all tasks until every one waits.
-    pub(crate) fn wait(&self, limit: Duration) {
+    pub(crate) fn wait(&self, limit: Duration) -> Settled {
         let until = self.started + limit;
-        self.runtime.block_on(async {
+        let settled = self.runtime.block_on(async {
             let sleep = Box::pin(sleep_until(until));
-            match select(sleep, Box::pin(idle(&self.idle, 1))).await {
-                Either::Left(_) | Either::Right(_) => {}
+            match select(sleep, Box::pin(idle(&self.idle, &self.pulse, 1))).await {
+                Either::Left(_) => Settled::Waits,
+                Either::Right((settled, _)) => settled,
             }
         });
-        self.settle();
+        match settled {
+            Settled::Waits => self.settle(),
+            Settled::Races => Settled::Races,
+        }
     }
 
     /// Returns the time since the start.
@@ -90,18 +106,23 @@ impl Process {
     }
 }
 
-async fn idle(idle: &Mutex<Idle>, passed: u32) {
+async fn idle(idle: &Mutex<Idle>, pulse: &Pulse, passed: u32) -> Settled {
     *idle.lock() = Idle { passed, ..Idle::default() };
+    pulse.begin();
     poll_fn(|context| {
         let mut idle = idle.lock();
         if idle.parks >= PARKS {
             idle.waker = None;
-            return Poll::Ready(());
+            return Poll::Ready(Settled::Waits);
+        }
+        if pulse.is_racing(context.waker()) {
+            idle.waker = None;
+            return Poll::Ready(Settled::Races);
         }
         idle.waker = Some(context.waker().clone());
         Poll::Pending
     })
-    .await;
+    .await
 }
 
 #[cfg(test)]
@@ -112,12 +133,13 @@ mod tests {
     use tokio::time::sleep;
 
     use super::*;
+    use crate::log::Errors;
 
     /// Pins what the simulation relies on: tokio calls the hook when no task is ready, and a wake in it keeps the paused
     /// clock as it is.
     #[test]
     fn settles_with_every_task_waiting_and_the_time_unchanged() {
-        let mut process = Process::new().unwrap();
+        let mut process = Process::new(Pulse::default()).unwrap();
         let (sender, mut receiver) = mpsc::unbounded_channel::<u32>();
         let (seen, woken) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
         let (of_first, of_second) = (Arc::clone(&seen), Arc::clone(&woken));
@@ -143,8 +165,22 @@ mod tests {
     }
 
     #[test]
+    fn a_loop_that_never_waits_is_stopped() {
+        let pulse = Pulse::default();
+        let _errors = Errors::capture(&pulse);
+        let mut process = Process::new(pulse).unwrap();
+        process.start(|| async {
+            loop {
+                drop(tracing::info_span!("reconcile"));
+                tokio::task::yield_now().await;
+            }
+        });
+        assert_eq!(process.settle(), Settled::Races);
+    }
+
+    #[test]
     fn waits_for_one_timer_at_a_time_and_no_longer_than_the_limit() {
-        let mut process = Process::new().unwrap();
+        let mut process = Process::new(Pulse::default()).unwrap();
         let woken = Arc::new(AtomicU32::new(0));
         let of_task = Arc::clone(&woken);
         process.start(|| async move {

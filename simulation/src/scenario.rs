@@ -7,6 +7,7 @@ use kcm_sandbox_apiserver::{ManualClock, Resource, Sandbox, SandboxOptions};
 use kcm_testing::{PreparedManager, START, TestEnvironment, discover};
 use serde_json::Value;
 
+use crate::plant::Plant;
 use crate::violation::Invariant;
 
 type Condition = Arc<dyn Fn(&Sandbox) -> bool + Send + Sync>;
@@ -22,6 +23,7 @@ pub struct Scenario {
     pub(crate) acts: Vec<(String, Action)>,
     pub(crate) goal: Condition,
     pub(crate) invariants: Vec<Invariant>,
+    pub(crate) plant: Option<Plant>,
 }
 
 impl Scenario {
@@ -35,7 +37,7 @@ impl Scenario {
         let manager = environment.prepare_manager().discovery(discovered(&sandbox));
         let goal: Condition = Arc::new(|_| true);
         let name = name.to_owned();
-        Self { name, sandbox, manager, script: Vec::new(), acts: Vec::new(), goal, invariants: Vec::new() }
+        Self { name, sandbox, manager, script: Vec::new(), acts: Vec::new(), goal, invariants: Vec::new(), plant: None }
     }
 
     /// Creates an object before the start.
@@ -72,6 +74,11 @@ impl Scenario {
     pub fn invariant(mut self, invariant: Invariant) -> Self {
         self.invariants.push(invariant);
         self
+    }
+
+    /// Plants a bug, to test that the search finds it.
+    pub fn planted(self, plant: Plant) -> Self {
+        Self { plant: Some(plant), ..self }
     }
 
     /// Returns the name of the scenario.

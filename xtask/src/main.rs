@@ -14,6 +14,7 @@ mod go_types;
 mod layout;
 mod parity;
 mod sandbox_tables;
+mod simulate;
 mod step;
 mod upstream_tests;
 
@@ -43,6 +44,10 @@ usage: cargo xtask COMMAND
   upstream-tests [--peer] PACKAGE... [-- -test.run=REGEX]
                         run Kubernetes' own integration tests against our binary and compare
                         with xtask/data/upstream-tests.tsv; `--peer` runs upstream's instead
+  simulate [CONTROLLER] [--runs N] [--minutes M] [--seed S] [--replay FILE] [--planted] [--record]
+                        search for the schedule that breaks a controller: the budget is for each
+                        scenario, `--replay` runs one schedule, `--planted` searches planted bugs,
+                        `--record` appends to simulation/runs.tsv
   serve                 run a control plane with nodes until Ctrl-C, to try things by hand
   sandbox-tables        rewrite sandbox/apiserver/data from Kubernetes' discovery and OpenAPI documents
   layout FILE...        place what callgrind has recorded of a manager side by side in the shipped binary
@@ -74,6 +79,7 @@ fn run(args: &[String]) -> Result<()> {
         ["advisories", clone] => advisories::write(clone),
         ["parity"] => parity::run(),
         ["upstream-tests", rest @ ..] => upstream_tests::run(rest),
+        ["simulate", rest @ ..] => simulate::simulate(rest),
         ["serve"] => e2e::serve(),
         ["bench", rest @ ..] => e2e::bench(rest),
         ["layout", recordings @ ..] if !recordings.is_empty() => layout::write(recordings),

@@ -85,6 +85,7 @@ fn deviation(text: &str) -> Result<What, String> {
         ["hold", "response", "until", ..] => What::HoldResponse(until(&words[3..])?),
         ["hold", "until", ..] => What::Hold(until(&words[2..])?),
         ["relist", "clean"] => What::Relist(Relist::Clean),
+        ["relist", "bookmark"] => What::Relist(Relist::Bookmark),
         ["relist", "broken"] => What::Relist(Relist::Broken),
         ["relist", "compacted"] => What::Relist(Relist::Compacted),
         ["relist", "expired"] => What::Relist(Relist::Expired),
@@ -113,6 +114,7 @@ cache pods delivery 3: hold until rest
 cache pods delivery 3: hold until 4 events
 cache pods delivery 3: hold until 1500ms
 cache pods delivery 2: relist clean
+cache pods delivery 2: relist bookmark
 cache pods delivery 2: relist broken
 cache pods delivery 2: relist compacted
 cache pods delivery 2: relist expired
@@ -121,7 +123,7 @@ replicaset default/web write 3: fail after 500
 deployment default/web taken 4: act recreate
 ";
         let schedule: Schedule = text.parse().expect("every line is well formed");
-        assert_eq!(schedule.len(), 15);
+        assert_eq!(schedule.len(), 16);
         assert_eq!(schedule.to_string(), text);
     }
 

@@ -59,8 +59,10 @@ pub enum Until {
 /// The way in which a watch ends before the cache is filled again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Relist {
-    /// The stream ends normally.
+    /// The stream ends normally. The watch resumes after the last event that the process has received.
     Clean,
+    /// The stream ends after the events that wait and a bookmark. The watch resumes after the bookmark.
+    Bookmark,
     /// The connection of the watch breaks.
     Broken,
     /// The stream ends, and the API server has compacted the versions since.
@@ -93,6 +95,7 @@ impl fmt::Display for Relist {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Clean => "clean",
+            Self::Bookmark => "bookmark",
             Self::Broken => "broken",
             Self::Compacted => "compacted",
             Self::Expired => "expired",

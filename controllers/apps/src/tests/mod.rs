@@ -3,3 +3,4 @@
 pub(crate) mod cluster;
 pub(crate) mod fixtures;
 pub(crate) mod invariants;
+pub(crate) mod scenarios;

@@ -15,6 +15,7 @@ mod placement;
 mod pod_spec;
 mod pods_by_node;
 mod rolling;
+mod simulation;
 mod status;
 mod surge;
 mod template_hash;

@@ -16,5 +16,6 @@ mod recreate;
 mod replica_sets;
 mod rollback;
 mod rolling;
+mod simulation;
 mod status;
 mod status_update;

@@ -13,6 +13,7 @@ mod orphans;
 mod plan;
 mod pod_template;
 mod policies;
+mod simulation;
 mod status;
 mod syncs;
 mod track;

@@ -19,5 +19,6 @@ mod recreate;
 mod retention;
 mod revisions;
 mod rollout;
+mod simulation;
 mod status;
 mod updates;

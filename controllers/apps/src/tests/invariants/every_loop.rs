@@ -1,6 +1,6 @@
 //! The rules of every loop.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kcm_framework::api::KnownView as _;
 use kcm_framework::api::views::{DaemonSet, Job, StatefulSet};
@@ -25,6 +25,8 @@ pub(crate) const RULES: &[Invariant] = &[
     only_the_own_reference_is_removed,
     objects_of_others_are_left_alone,
     finalizers_of_others_are_kept,
+    metadata_of_users_is_kept,
+    statuses_change_nothing_else,
 ];
 
 /// The writes of all loops.
@@ -120,6 +122,54 @@ pub(crate) fn finalizers_of_others_are_kept(history: &History) -> Held {
     })
 }
 
+/// D1.11: labels and annotations that a user has set stay until the user removes them.
+pub(crate) fn metadata_of_users_is_kept(history: &History) -> Held {
+    let mut set = BTreeMap::new();
+    for (at, change) in history.changes.iter().enumerate() {
+        let Some(after) = &change.after else { continue };
+        for field in ["/metadata/labels", "/metadata/annotations"] {
+            let (was, is) = (change.before.as_deref().map(|object| map(object, field)), map(after, field));
+            let known: &mut BTreeMap<String, Value> = set.entry((uid(after).to_owned(), field)).or_default();
+            match change.author {
+                Author::User => {
+                    known.retain(|name, value| is.get(name) == Some(value));
+                    let was = was.unwrap_or_default();
+                    let fresh = is.into_iter().filter(|(name, value)| was.get(name) != Some(value));
+                    known.extend(fresh.filter(|_| change.before.is_some()));
+                }
+                Author::Cluster => {}
+                Author::Loop { .. } => {
+                    let are_kept = known.iter().all(|(name, value)| is.get(name) == Some(value));
+                    holds(are_kept, "D1.11", "a label or annotation of a user is changed", at, change)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn map(object: &Value, field: &str) -> BTreeMap<String, Value> {
+    let fields = object.pointer(field).and_then(Value::as_object);
+    fields.into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// D1.12: a request for a status changes nothing but the status.
+pub(crate) fn statuses_change_nothing_else(history: &History) -> Held {
+    let rest = |object: &Value| {
+        let mut object = object.clone();
+        object["status"] = Value::Null;
+        object["metadata"]["resourceVersion"] = Value::Null;
+        object["metadata"]["managedFields"] = Value::Null;
+        object
+    };
+    by_loops(history, |at, change, _, _| {
+        let (Some(before), Some(after)) = (&change.before, &change.after) else { return Ok(()) };
+        let is_status = change.subresource.as_deref() == Some("status");
+        let is_right = !is_status || rest(before) == rest(after);
+        holds(is_right, "D1.12", "a request for a status changes more than the status", at, change)
+    })
+}
+
 fn set() -> Value {
     json!({
         "metadata": { "name": "web", "namespace": NAMESPACE, "uid": "u-web", "generation": 2 },
@@ -193,6 +243,30 @@ fn only_the_loops_of_jobs_remove_their_finalizer() {
     };
     check("D1.7", finalizers_of_others_are_kept, removing("job", TRACKING), removing("replicaset", TRACKING));
     check("D1.7", finalizers_of_others_are_kept, removing("job", TRACKING), removing("job", "example.com/held"));
+}
+
+#[test]
+fn what_users_set_is_kept() {
+    let annotated = || {
+        let story = Story::of([(REPLICA_SETS, set())]);
+        story.edit("user", &REPLICA_SETS, "web", |set| set["metadata"]["annotations"] = json!({ "of": "user" }))
+    };
+    let other = |set: &mut Value| set["metadata"]["annotations"]["another"] = "mine".into();
+    let lost = |set: &mut Value| set["metadata"]["annotations"] = json!({ "another": "mine" });
+    check("D1.11", metadata_of_users_is_kept, annotated().edit("replicaset", &REPLICA_SETS, "web", other), {
+        annotated().edit("replicaset", &REPLICA_SETS, "web", lost)
+    });
+}
+
+#[test]
+fn a_status_is_written_alone() {
+    let writing = |edit: fn(&mut Value)| {
+        let story = Story::of([(REPLICA_SETS, set())]);
+        story.edit("replicaset", &REPLICA_SETS, "web", edit).to_subresource("status")
+    };
+    check("D1.12", statuses_change_nothing_else, writing(|set| set["status"]["replicas"] = 1.into()), {
+        writing(|set| set["metadata"]["labels"] = json!({}))
+    });
 }
 
 #[test]

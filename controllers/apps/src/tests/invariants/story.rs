@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kcm_framework::api::Resource;
-use kcm_simulation::{Author, Change, History};
+use kcm_simulation::{Author, Change, History, Seen};
 use kcm_testing::sandbox::Verb;
 use serde_json::{Value, json};
 
@@ -59,7 +59,14 @@ impl Story {
 
     /// The reconcile of the last change saw its object before the first change.
     pub(crate) fn seeing_the_start(mut self) -> Self {
-        self.last().seen = Some(1);
+        let resources: Vec<_> = self.0.start.keys().map(|resource| (resource.clone(), 1)).collect();
+        self.last().seen = Some(Seen::of(resources));
+        self
+    }
+
+    /// The last change was sent to a subresource.
+    pub(crate) fn to_subresource(mut self, subresource: &str) -> Self {
+        self.last().subresource = Some(subresource.to_owned());
         self
     }
 

@@ -1,0 +1,82 @@
+//! Jobs in the simulation.
+
+use kcm_framework::api::KnownView as _;
+use kcm_framework::api::views::Job;
+use kcm_simulation::{Scenario, check, check_planted};
+use kcm_testing::sandbox::PODS;
+use serde_json::{Value, json};
+
+use super::invariants::RULES;
+use crate::job::DESCRIPTOR;
+use crate::tests::cluster::{NAMESPACE, key};
+use crate::tests::scenarios::{active_pods, annotate, delete_a_pod, get, merge, scenario, web};
+
+fn job(mode: &str) -> Value {
+    web(json!({
+        "parallelism": 2,
+        "completions": 3,
+        "completionMode": mode,
+        "template": {
+            "spec": { "restartPolicy": "Never", "containers": [{ "name": "main", "image": "example/main:1" }] },
+        },
+    }))
+}
+
+/// A job of three completions, two at a time.
+fn counted() -> Scenario {
+    of("job counted", "NonIndexed")
+}
+
+/// A job of three indexes, two at a time.
+fn indexed() -> Scenario {
+    of("job indexed", "Indexed")
+}
+
+fn of(name: &str, mode: &str) -> Scenario {
+    let suspend = |suspend: bool| merge(&Job::RESOURCE, json!({ "spec": { "suspend": suspend } }));
+    scenario(name, [DESCRIPTOR], &[RULES])
+        .object(&Job::RESOURCE, job(mode))
+        .act("annotate", annotate(&Job::RESOURCE))
+        .act("fail-pod", |sandbox| {
+            let has_ended =
+                |pod: &&Value| ["Succeeded", "Failed"].contains(&pod["status"]["phase"].as_str().unwrap_or(""));
+            let pods = active_pods(sandbox);
+            if let Some(name) = pods.iter().find(|pod| !has_ended(pod)).and_then(|pod| pod["metadata"]["name"].as_str())
+            {
+                drop(sandbox.set_pod_phase(&key(name), "Failed"));
+            }
+        })
+        .act("delete-pod", delete_a_pod)
+        .act("suspend", suspend(true))
+        .act("resume", suspend(false))
+        .goal(|sandbox| {
+            let job = get(sandbox, &Job::RESOURCE);
+            if job["spec"]["suspend"] == true {
+                return true;
+            }
+            let conditions = job["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            let is_free = |pod: &Value| pod["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty);
+            conditions.iter().any(|one| one["type"] == "Complete" && one["status"] == "True")
+                && sandbox.list(&PODS, Some(NAMESPACE)).iter().all(is_free)
+        })
+}
+
+#[test]
+fn no_perturbation_of_a_job_breaks_a_rule() {
+    check(&counted(), 20);
+}
+
+#[test]
+fn no_perturbation_of_an_indexed_job_breaks_a_rule() {
+    check(&indexed(), 20);
+}
+
+#[test]
+fn planted_bugs_are_found_in_counted() {
+    check_planted(counted, &[]);
+}
+
+#[test]
+fn planted_bugs_are_found_in_indexed() {
+    check_planted(indexed, &[]);
+}

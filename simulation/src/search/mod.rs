@@ -1,0 +1,256 @@
+//! The search: all single perturbations of the reference run, pairs of them, and walks with feedback.
+//!
+//! ```text
+//! reference run ──anchors──▶ singles ──anchors of each──▶ pairs, nearest first ──▶ walks
+//!                                                            schedules with new states ──▶ mutated
+//! ```
+
+mod budget;
+mod check;
+mod deviations;
+mod dice;
+mod oracle;
+mod pairs;
+mod planted;
+mod walks;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::conductor::{Observe, Passed, Run, perform};
+use crate::scenario::Scenario;
+use crate::schedule::{Anchor, Schedule, What};
+use crate::state::{Digest, digest};
+use crate::violation::Violation;
+
+pub use budget::{Budget, Stop};
+pub use check::check;
+pub use planted::{Planted, check_planted};
+
+use deviations::deviations;
+use oracle::Reference;
+
+/// Every run with this number is done twice. Both must have the same trace.
+const TWICE: usize = 100;
+
+/// The result of a search.
+#[derive(Debug, Default)]
+pub struct Search {
+    /// Number of runs, the reference run included.
+    pub runs: usize,
+    /// Number of runs in which a perturbation had no effect.
+    pub not_applied: usize,
+    /// The schedules that break a rule, one for each failure.
+    pub findings: Vec<Finding>,
+    /// Number of distinct states.
+    pub states: usize,
+    /// Number of states that only one run has reached.
+    pub rare: usize,
+    /// Number of distinct states at the end of a run.
+    pub ends: usize,
+    /// Number of runs and of states at some times of the search.
+    pub curve: Vec<(usize, usize)>,
+    /// `true` if the last runs found almost no new state.
+    pub is_exhausted: bool,
+}
+
+/// A schedule that breaks a rule.
+#[derive(Debug)]
+pub struct Finding {
+    /// Number of the run, counted from 1.
+    pub run: usize,
+    /// The schedule of the run.
+    pub schedule: Schedule,
+    /// The rule that is broken.
+    pub violation: Violation,
+    /// The steps of the run, one line each.
+    pub trace: String,
+}
+
+/// Runs a scenario without perturbations, and then once with each single perturbation of that run.
+#[must_use]
+pub fn singles(scenario: &Scenario) -> Search {
+    let mut searcher = Searcher::new(scenario, Budget { stop: Stop::AtBudget, ..Budget::runs(usize::MAX) });
+    if let Some(reference) = searcher.reference() {
+        searcher.singles(&reference);
+    }
+    searcher.finish()
+}
+
+/// Searches a scenario: its singles, then pairs of perturbations in half of the budget that is left, then walks.
+///
+/// With a budget below the number of singles, an even selection of these runs.
+#[must_use]
+pub fn search(scenario: &Scenario, budget: Budget) -> Search {
+    search_with(scenario, budget, |_| {})
+}
+
+fn search_with(scenario: &Scenario, budget: Budget, progress: impl FnMut(&Search)) -> Search {
+    let mut searcher = Searcher::new(scenario, budget);
+    searcher.progress = Some(Box::new(progress));
+    if let Some(reference) = searcher.reference() {
+        let singles = searcher.singles(&reference);
+        searcher.pairs(&singles);
+        searcher.walks(&reference);
+    }
+    searcher.finish()
+}
+
+/// Returns the violation of a schedule, as a search finds it. A schedule whose perturbations do not all apply has none.
+pub(crate) fn violation_of(scenario: &Scenario, reference: &Reference, schedule: &Schedule) -> Option<Violation> {
+    let run = perform(scenario, schedule, Observe::Nothing);
+    if !run.not_applied.is_empty() {
+        return None;
+    }
+    run.violation.or_else(|| reference.compare(schedule, &run.history))
+}
+
+/// A schedule that was run, with the anchors at which it can be extended.
+struct Explored {
+    schedule: Schedule,
+    /// The anchors after the last perturbation, the nearest first.
+    later: Vec<Later>,
+}
+
+/// An anchor at which a schedule can be extended.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Later {
+    /// Number of steps since the last perturbation.
+    distance: u32,
+    anchor: Anchor,
+    is_guarded: bool,
+}
+
+impl Later {
+    fn deviations(&self, scenario: &Scenario) -> Vec<What> {
+        deviations(&self.anchor, self.is_guarded, scenario)
+    }
+}
+
+struct Searcher<'a> {
+    scenario: &'a Scenario,
+    budget: Budget,
+    result: Search,
+    reference: Option<Reference>,
+    states: BTreeMap<Digest, u32>,
+    ends: BTreeSet<Digest>,
+    has_stopped: bool,
+    progress: Option<Box<dyn FnMut(&Search) + 'a>>,
+}
+
+impl<'a> Searcher<'a> {
+    fn new(scenario: &'a Scenario, budget: Budget) -> Self {
+        Self {
+            scenario,
+            budget,
+            result: Search::default(),
+            reference: None,
+            states: BTreeMap::new(),
+            ends: BTreeSet::new(),
+            has_stopped: false,
+            progress: None,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.has_stopped || self.budget.is_over(self.result.runs)
+    }
+
+    /// Runs without perturbations. Returns `None` if that fails: nothing is to be searched then.
+    fn reference(&mut self) -> Option<Explored> {
+        let explored = self.attempt(Schedule::default());
+        if self.result.findings.is_empty() { explored.map(|(explored, _)| explored) } else { None }
+    }
+
+    /// Runs each single perturbation of the reference run, or an even selection.
+    fn singles(&mut self, reference: &Explored) -> Vec<Explored> {
+        let all: Vec<Schedule> = reference
+            .later
+            .iter()
+            .flat_map(|later| {
+                let of = |what| Schedule::single(later.anchor.clone(), what);
+                later.deviations(self.scenario).into_iter().map(of)
+            })
+            .collect();
+        let left = self.budget.runs.saturating_sub(self.result.runs).clamp(1, all.len().max(1));
+        let chosen = (0..left).filter_map(|number| all.get(number * all.len() / left).cloned());
+        let mut explored = Vec::new();
+        for schedule in chosen.collect::<Vec<_>>() {
+            if self.is_over() {
+                break;
+            }
+            explored.extend(self.attempt(schedule).map(|(explored, _)| explored));
+        }
+        explored
+    }
+
+    /// Runs a schedule. Returns `None` if it fails, else the number of new states too.
+    fn attempt(&mut self, schedule: Schedule) -> Option<(Explored, usize)> {
+        let run = perform(self.scenario, &schedule, Observe::States);
+        self.result.runs += 1;
+        self.result.not_applied += usize::from(!run.not_applied.is_empty());
+        let fresh = self.learn(&run);
+        let Run { violation, history, trace, anchors, perturbed, .. } = run;
+        let reference = self.reference.as_ref();
+        let violation = violation.or_else(|| reference.and_then(|it| it.compare(&schedule, &history)));
+        let violation = violation.or_else(|| self.differs(&schedule, &trace));
+        if let Some(progress) = &mut self.progress {
+            progress(&self.result);
+        }
+        if let Some(violation) = violation {
+            self.has_stopped |= self.budget.stop == Stop::AtFirstFailure;
+            if !self.result.findings.iter().any(|known| known.violation.is_same_failure(&violation)) {
+                self.result.findings.push(Finding { run: self.result.runs, schedule, violation, trace });
+            }
+            return None;
+        }
+        let mut later: Vec<Later> = anchors
+            .into_iter()
+            .filter_map(|(anchor, Passed { step, is_guarded })| {
+                Some(Later { distance: step.checked_sub(perturbed)?, anchor, is_guarded })
+            })
+            .collect();
+        later.sort();
+        Some((Explored { schedule, later }, fresh))
+    }
+
+    /// Counts the states of a run. Returns the number of new ones.
+    fn learn(&mut self, run: &Run) -> usize {
+        if self.reference.is_none() {
+            self.reference = Some(Reference::of(run));
+        }
+        let known = self.states.len();
+        for state in &run.states {
+            *self.states.entry(*state).or_default() += 1;
+        }
+        self.ends.insert(digest(&run.history.end(), &crate::state::Surroundings::default()));
+        self.result.states = self.states.len();
+        self.result.ends = self.ends.len();
+        if self.result.runs.is_power_of_two() || self.result.runs.is_multiple_of(1000) {
+            self.result.curve.push((self.result.runs, self.states.len()));
+        }
+        self.states.len() - known
+    }
+
+    /// Runs every hundredth schedule again: the same schedule must give the same run.
+    fn differs(&self, schedule: &Schedule, trace: &str) -> Option<Violation> {
+        if !self.result.runs.is_multiple_of(TWICE) {
+            return None;
+        }
+        let again = perform(self.scenario, schedule, Observe::Nothing);
+        let line = trace.lines().zip(again.trace.lines()).find(|(first, second)| first != second);
+        (trace != again.trace).then(|| {
+            let detail = format!("{:?}", line.unwrap_or(("one run ends", "earlier")));
+            Violation::new("S1", "two runs of a schedule differ").detail(detail)
+        })
+    }
+
+    fn finish(mut self) -> Search {
+        let runs = self.result.runs;
+        self.result.rare = self.states.values().filter(|count| **count == 1).count();
+        self.result.curve.push((runs, self.states.len()));
+        let early = self.result.curve.iter().take_while(|(at, _)| *at <= runs - runs / 5).last();
+        let new = early.map_or(usize::MAX, |(_, states)| self.states.len() - states);
+        self.result.is_exhausted = !self.has_stopped && new * 1000 < self.states.len();
+        self.result
+    }
+}
