@@ -11,6 +11,8 @@ pub const MAX_CODE_POINTS: usize = 100_000;
 pub const MAX_DEPTH: u32 = 250;
 /// Number of nodes that a tree may have. A source has fewer, but some macros copy their receiver.
 pub const MAX_NODES: u32 = 1_000_000;
+/// Length of all names and strings in a tree, for the same reason.
+const MAX_TEXT: usize = 16 * 1024 * 1024;
 const MAX_PROBLEMS: usize = 100;
 
 const RESERVED: [&str; 21] = [
@@ -60,8 +62,16 @@ pub fn parse_with(source: &str, macros: &[Macro]) -> Result<Ast, Vec<Problem>> {
         }]);
     }
     let tokens = tokens(source).map_err(|position| vec![syntax(position, "unknown token")])?;
-    let mut parser =
-        Parser { tokens, macros, at: 0, nesting: 0, nodes: Vec::new(), depths: Vec::new(), problems: Vec::new() };
+    let mut parser = Parser {
+        tokens,
+        macros,
+        at: 0,
+        nesting: 0,
+        nodes: Vec::new(),
+        depths: Vec::new(),
+        text: 0,
+        problems: Vec::new(),
+    };
     match parser.whole() {
         Ok(root) if parser.problems.is_empty() => Ok(Ast { nodes: parser.nodes, root }),
         Ok(_) => Err(parser.problems),
@@ -76,6 +86,24 @@ fn syntax(position: Position, message: &str) -> Problem {
     Problem { position: Some(position), message: format!("Syntax error: {message}") }
 }
 
+fn text_length(kind: &ExprKind) -> usize {
+    match kind {
+        ExprKind::Literal(Literal::String(text)) | ExprKind::Ident(text) => text.len(),
+        ExprKind::Literal(Literal::Bytes(bytes)) => bytes.len(),
+        ExprKind::Select { field, .. } | ExprKind::Has { field, .. } => field.len(),
+        ExprKind::Call { function, .. } => function.len(),
+        ExprKind::Struct { name, fields } => fields.iter().map(|field| field.name.len()).sum::<usize>() + name.len(),
+        ExprKind::Fold(fold) => {
+            fold.variable.len() + fold.accumulator.len() + fold.second.as_ref().map_or(0, String::len)
+        }
+        ExprKind::Literal(
+            Literal::Null | Literal::Bool(_) | Literal::Int(_) | Literal::Uint(_) | Literal::Double(_),
+        )
+        | ExprKind::List(_)
+        | ExprKind::Map(_) => 0,
+    }
+}
+
 pub(crate) type Parsed<T> = Result<T, Problem>;
 
 pub(crate) struct Parser<'a> {
@@ -85,6 +113,7 @@ pub(crate) struct Parser<'a> {
     nesting: u32,
     pub(crate) nodes: Vec<Expr>,
     depths: Vec<u32>,
+    text: usize,
     problems: Vec<Problem>,
 }
 
@@ -165,7 +194,8 @@ impl<'a> Parser<'a> {
         if below >= MAX_DEPTH {
             return Err(Problem { position: Some(position), message: "max recursion depth exceeded".to_owned() });
         }
-        let id = u32::try_from(self.nodes.len()).ok().filter(|id| *id < MAX_NODES);
+        self.text = self.text.saturating_add(text_length(&kind));
+        let id = u32::try_from(self.nodes.len()).ok().filter(|id| *id < MAX_NODES && self.text <= MAX_TEXT);
         let id = id.ok_or_else(|| syntax(position, "the expression has too many parts after macros are expanded"))?;
         self.nodes.push(Expr { position, kind });
         self.depths.push(below + 1);
@@ -368,6 +398,9 @@ impl<'a> Parser<'a> {
     fn literal(&mut self, position: Position) -> Parsed<Literal> {
         let negative = self.eat("-").is_some();
         let token = self.token();
+        if negative && !matches!(token.kind, TokenKind::Int | TokenKind::Float) {
+            return Err(syntax(token.position, "expected an expression"));
+        }
         let value = match token.kind {
             TokenKind::Int => literal::int(token.text, negative).map(Literal::Int).ok_or("invalid int literal"),
             TokenKind::Float => {

@@ -233,13 +233,9 @@ struct Bounded<'a, 'b> {
 
 impl Write for Bounded<'_, '_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        match self.left.checked_sub(text.len()) {
-            Some(left) => {
-                self.left = left;
-                self.to.write_str(text)
-            }
-            None => Ok(self.left = 0),
-        }
+        let left = self.left.checked_sub(text.len());
+        self.left = left.unwrap_or(0);
+        if left.is_some() { self.to.write_str(text) } else { Ok(()) }
     }
 }
 

@@ -96,7 +96,7 @@ impl<'a> Checker<'a> {
         if result.is_none() {
             let found: Vec<Type> = found.iter().map(|each| self.solver.resolve(each)).collect();
             let (receiver, arguments) = found.split_at(usize::from(target.is_some()));
-            let receiver: String = receiver.iter().map(|each| format!("{each}.")).collect();
+            let receiver = receiver.first().map_or_else(String::new, |receiver| format!("{receiver}."));
             let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
             let message =
                 format!("found no matching overload for '{name}' applied to '{receiver}({})'", arguments.join(", "));

@@ -126,13 +126,13 @@ impl<'a> Checker<'a> {
         }
         match &self.expr(id).kind {
             ExprKind::Literal(literal) => self.set(id, literal_type(literal)),
-            ExprKind::Ident(name) => match self.simple(name) {
-                Some(of) => self.set(id, of),
-                None => {
-                    self.set(id, Type::Error);
+            ExprKind::Ident(name) => {
+                let of = self.simple(name);
+                if of.is_none() {
                     self.undeclared(id, name);
                 }
-            },
+                self.set(id, of.unwrap_or(Type::Error));
+            }
             ExprKind::Select { operand, field } => self.check_select(id, *operand, field),
             ExprKind::Has { operand, field } => {
                 self.check_field(id, *operand, field, false);

@@ -110,17 +110,14 @@ impl<'a> Parser<'a> {
                 self.repeat(0, None, was_repeated)?;
                 repeated = true;
             } else if self.rest.starts_with('{') {
-                match self.bounds() {
-                    Some((bounds, rest)) => {
-                        self.rest = rest;
-                        let (min, max) = bounds?;
-                        self.repeat(min, max, was_repeated)?;
-                        repeated = true;
-                    }
-                    None => {
-                        self.next();
-                        self.push(CHARACTER)?;
-                    }
+                if let Some((bounds, rest)) = self.bounds() {
+                    self.rest = rest;
+                    let (min, max) = bounds?;
+                    self.repeat(min, max, was_repeated)?;
+                    repeated = true;
+                } else {
+                    self.next();
+                    self.push(CHARACTER)?;
                 }
             } else if self.rest.starts_with('\\') {
                 self.backslash()?;
