@@ -5,3 +5,4 @@
 pub mod garbage_collector;
 pub mod namespace;
 pub mod resourcequota;
+pub mod validatingadmissionpolicy_status;
