@@ -101,6 +101,37 @@ pub enum ExprKind {
         /// The fields of the message.
         fields: Vec<Field>,
     },
+    /// A test for the presence of a field, which the macro `has` makes.
+    Has {
+        /// The operand of the selection.
+        operand: ExprId,
+        /// Name of the field.
+        field: String,
+    },
+    /// A loop, which macros such as `all` make.
+    Fold(Box<Fold>),
+}
+
+/// A loop over a list or a map that computes one value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fold {
+    /// The list or map.
+    pub range: ExprId,
+    /// Name of the variable of a loop: the element of a list or the key of a map. With a second variable, the index
+    /// of a list.
+    pub variable: String,
+    /// Name of the second variable: the element of a list or the value of a map.
+    pub second: Option<String>,
+    /// Name of the variable that carries the result from one step to the next.
+    pub accumulator: String,
+    /// First value of the accumulator.
+    pub initial: ExprId,
+    /// Condition for another step.
+    pub condition: ExprId,
+    /// Value of the accumulator after a step.
+    pub step: ExprId,
+    /// Value of the whole loop.
+    pub result: ExprId,
 }
 
 /// A node of the tree.
@@ -134,6 +165,10 @@ impl Ast {
     #[must_use]
     pub fn expr(&self, id: ExprId) -> &Expr {
         &self.nodes[id.0 as usize]
+    }
+
+    pub(crate) fn fold_children(fold: &Fold) -> [ExprId; 5] {
+        [fold.range, fold.initial, fold.condition, fold.step, fold.result]
     }
 
     /// Returns the number of nodes.

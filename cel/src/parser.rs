@@ -2,12 +2,17 @@
 
 use crate::ast::{Ast, Element, Entry, Expr, ExprId, ExprKind, Field, Literal, Position};
 use crate::lexer::{Token, TokenKind, tokens};
+use crate::macros::{self, Macro};
 use crate::{Problem, literal};
 
 /// Number of code points that a source may have.
 pub const MAX_CODE_POINTS: usize = 100_000;
 /// Depth that a tree may have, and nesting that a source may have.
 pub const MAX_DEPTH: u32 = 250;
+/// Number of nodes that a tree may have. A source has fewer, but some macros copy their receiver.
+pub const MAX_NODES: u32 = 1_000_000;
+/// Length of all names and strings in a tree, for the same reason.
+const MAX_TEXT: usize = 16 * 1024 * 1024;
 const MAX_PROBLEMS: usize = 100;
 
 const RESERVED: [&str; 21] = [
@@ -40,6 +45,15 @@ const RESERVED: [&str; 21] = [
 ///
 /// Returns the problems, at least one, in the order in which they are found. The first syntax error ends the parse.
 pub fn parse(source: &str) -> Result<Ast, Vec<Problem>> {
+    parse_with(source, &[])
+}
+
+/// Parses an expression and expands the macros that are given.
+///
+/// # Errors
+///
+/// As [`parse`], and a problem for each macro whose arguments it cannot take.
+pub fn parse_with(source: &str, macros: &[Macro]) -> Result<Ast, Vec<Problem>> {
     let size = source.chars().count();
     if size > MAX_CODE_POINTS {
         return Err(vec![Problem {
@@ -48,7 +62,16 @@ pub fn parse(source: &str) -> Result<Ast, Vec<Problem>> {
         }]);
     }
     let tokens = tokens(source).map_err(|position| vec![syntax(position, "unknown token")])?;
-    let mut parser = Parser { tokens, at: 0, nesting: 0, nodes: Vec::new(), depths: Vec::new(), problems: Vec::new() };
+    let mut parser = Parser {
+        tokens,
+        macros,
+        at: 0,
+        nesting: 0,
+        nodes: Vec::new(),
+        depths: Vec::new(),
+        text: 0,
+        problems: Vec::new(),
+    };
     match parser.whole() {
         Ok(root) if parser.problems.is_empty() => Ok(Ast { nodes: parser.nodes, root }),
         Ok(_) => Err(parser.problems),
@@ -63,14 +86,34 @@ fn syntax(position: Position, message: &str) -> Problem {
     Problem { position: Some(position), message: format!("Syntax error: {message}") }
 }
 
-type Parsed<T> = Result<T, Problem>;
+fn text_length(kind: &ExprKind) -> usize {
+    match kind {
+        ExprKind::Literal(Literal::String(text)) | ExprKind::Ident(text) => text.len(),
+        ExprKind::Literal(Literal::Bytes(bytes)) => bytes.len(),
+        ExprKind::Select { field, .. } | ExprKind::Has { field, .. } => field.len(),
+        ExprKind::Call { function, .. } => function.len(),
+        ExprKind::Struct { name, fields } => fields.iter().map(|field| field.name.len()).sum::<usize>() + name.len(),
+        ExprKind::Fold(fold) => {
+            fold.variable.len() + fold.accumulator.len() + fold.second.as_ref().map_or(0, String::len)
+        }
+        ExprKind::Literal(
+            Literal::Null | Literal::Bool(_) | Literal::Int(_) | Literal::Uint(_) | Literal::Double(_),
+        )
+        | ExprKind::List(_)
+        | ExprKind::Map(_) => 0,
+    }
+}
 
-struct Parser<'a> {
+pub(crate) type Parsed<T> = Result<T, Problem>;
+
+pub(crate) struct Parser<'a> {
     tokens: Vec<Token<'a>>,
+    macros: &'a [Macro],
     at: usize,
     nesting: u32,
-    nodes: Vec<Expr>,
+    pub(crate) nodes: Vec<Expr>,
     depths: Vec<u32>,
+    text: usize,
     problems: Vec<Problem>,
 }
 
@@ -137,27 +180,49 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn push(&mut self, position: Position, kind: ExprKind) -> Parsed<ExprId> {
+    pub(crate) fn push(&mut self, position: Position, kind: ExprKind) -> Parsed<ExprId> {
         let depth = |id: &ExprId| self.depths[id.0 as usize];
         let below = match &kind {
             ExprKind::Literal(_) | ExprKind::Ident(_) => 0,
-            ExprKind::Select { operand, .. } => depth(operand),
+            ExprKind::Select { operand, .. } | ExprKind::Has { operand, .. } => depth(operand),
             ExprKind::Call { target, args, .. } => args.iter().chain(target).map(depth).max().unwrap_or(0),
             ExprKind::List(elements) => elements.iter().map(|e| depth(&e.value)).max().unwrap_or(0),
             ExprKind::Map(entries) => entries.iter().map(|e| depth(&e.key).max(depth(&e.value))).max().unwrap_or(0),
             ExprKind::Struct { fields, .. } => fields.iter().map(|f| depth(&f.value)).max().unwrap_or(0),
+            ExprKind::Fold(fold) => Ast::fold_children(fold).iter().map(depth).max().unwrap_or(0),
         };
         if below >= MAX_DEPTH {
             return Err(Problem { position: Some(position), message: "max recursion depth exceeded".to_owned() });
         }
-        let id = u32::try_from(self.nodes.len()).map_err(|_| syntax(position, "too many nodes"))?;
+        self.text = self.text.saturating_add(text_length(&kind));
+        let id = u32::try_from(self.nodes.len()).ok().filter(|id| *id < MAX_NODES && self.text <= MAX_TEXT);
+        let id = id.ok_or_else(|| syntax(position, "the expression has too many parts after macros are expanded"))?;
         self.nodes.push(Expr { position, kind });
         self.depths.push(below + 1);
         Ok(ExprId(id))
     }
 
-    fn call(&mut self, position: Position, function: &str, args: Vec<ExprId>) -> Parsed<ExprId> {
+    pub(crate) fn call(&mut self, position: Position, function: &str, args: Vec<ExprId>) -> Parsed<ExprId> {
         self.push(position, ExprKind::Call { target: None, function: function.to_owned(), args })
+    }
+
+    fn call_or_macro(
+        &mut self,
+        open: Position,
+        target: Option<ExprId>,
+        function: String,
+        args: Vec<ExprId>,
+    ) -> Parsed<ExprId> {
+        let wanted = macros::find(self.macros, &function, target.is_some(), args.len());
+        let Some(wanted) = wanted else { return self.push(open, ExprKind::Call { target, function, args }) };
+        match macros::expand(self, wanted, open, target, &args)? {
+            Ok(expanded) => Ok(expanded),
+            Err(refused) => {
+                let position = self.nodes[refused.at.0 as usize].position;
+                self.report(position, refused.message);
+                self.push(position, ExprKind::Literal(Literal::Null))
+            }
+        }
     }
 
     fn whole(&mut self) -> Parsed<ExprId> {
@@ -262,8 +327,7 @@ impl<'a> Parser<'a> {
                 } else if name.kind == TokenKind::Ident && self.is("(") {
                     let open = self.token().position;
                     let args = self.args()?;
-                    let kind = ExprKind::Call { target: Some(operand), function: field, args };
-                    operand = self.push(open, kind)?;
+                    operand = self.call_or_macro(open, Some(operand), field, args)?;
                 } else {
                     operand = self.push(dot, ExprKind::Select { operand, field })?;
                 }
@@ -334,6 +398,9 @@ impl<'a> Parser<'a> {
     fn literal(&mut self, position: Position) -> Parsed<Literal> {
         let negative = self.eat("-").is_some();
         let token = self.token();
+        if negative && !matches!(token.kind, TokenKind::Int | TokenKind::Float) {
+            return Err(syntax(token.position, "expected an expression"));
+        }
         let value = match token.kind {
             TokenKind::Int => literal::int(token.text, negative).map(Literal::Int).ok_or("invalid int literal"),
             TokenKind::Float => {
@@ -378,7 +445,7 @@ impl<'a> Parser<'a> {
         if self.is("(") {
             let open = self.token().position;
             let args = self.args()?;
-            return self.push(open, ExprKind::Call { target: None, function: name, args });
+            return self.call_or_macro(open, None, name, args);
         }
         self.push(token.position, ExprKind::Ident(name))
     }

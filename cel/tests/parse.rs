@@ -29,6 +29,12 @@ fn dump(ast: &Ast, id: ExprId) -> String {
         ExprKind::Literal(Literal::Bytes(b)) => format!("bytes:{}", hex(b)),
         ExprKind::Ident(name) => format!("ident:{name}"),
         ExprKind::Select { operand, field } => format!("(select {} {field})", dump(ast, *operand)),
+        ExprKind::Has { operand, field } => format!("(has {} {field})", dump(ast, *operand)),
+        ExprKind::Fold(fold) => {
+            let parts = [fold.range, fold.initial, fold.condition, fold.step, fold.result].map(|id| dump(ast, id));
+            let second = fold.second.as_deref().unwrap_or("_");
+            format!("(fold {} {second} {} {})", fold.variable, fold.accumulator, parts.join(" "))
+        }
         ExprKind::Call { target, function, args } => {
             let mut text = match target {
                 Some(target) => format!("(member {function} {}", dump(ast, *target)),

@@ -28,7 +28,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("kcm-controllers-autoscaling", &["kcm-framework"]),
-    ("kcm-controllers-api-machinery", &["kcm-framework"]),
+    ("kcm-controllers-api-machinery", &["kcm-framework", "kcm-cel"]),
     ("kcm-controllers-network", &["kcm-framework"]),
     ("kcm-controllers-auth", &["kcm-framework"]),
     ("kcm-controllers-apps", &["kcm-framework"]),

@@ -7,3 +7,4 @@ pub mod namespace;
 pub mod resourcequota;
 pub mod storage_version_migrator;
 pub mod storageversion_garbage_collector;
+pub mod validatingadmissionpolicy_status;

@@ -1,0 +1,5 @@
+//! Tests of the decisions, beside what upstream's type checker says of the same policies.
+
+mod kinds;
+mod schema;
+mod warnings;
