@@ -49,7 +49,7 @@ impl Lookup {
         now: Timestamp,
     ) -> Result<Result<ServedResource, Missing>, ApiError> {
         let named = migration.group_resource();
-        if let Some(found) = find(&self.discovery.resources(), &named).filter(|found| is_migratable(found)) {
+        if let Some(found) = find(&self.discovery.resources(), &named).filter(is_migratable) {
             return Ok(Ok(found));
         }
         if !self.may_read() {

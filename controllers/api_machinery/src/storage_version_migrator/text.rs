@@ -29,19 +29,13 @@ pub(super) struct Counts {
 /// # Upstream
 /// `migrationRunningMessage` of the package.
 pub(super) fn running(counts: Option<Counts>, transient_error: Option<&str>) -> String {
-    let mut text = "The migration is running".to_owned();
-    match counts {
-        Some(Counts { left, total }) if total > 0 && left > 0 => {
-            text.push_str(&format!(", {left}/{total} objects not yet migrated"));
-        }
-        Some(Counts { total, .. }) if total > 0 => text.push_str(&format!(", {total} objects verified migrated")),
-        Some(_) | None => {}
-    }
-    if let Some(error) = transient_error {
-        text.push_str("; transient error: ");
-        text.push_str(error);
-    }
-    text
+    let progress = match counts {
+        Some(Counts { left, total }) if total > 0 && left > 0 => format!(", {left}/{total} objects not yet migrated"),
+        Some(Counts { total, .. }) if total > 0 => format!(", {total} objects verified migrated"),
+        Some(_) | None => String::new(),
+    };
+    let error = transient_error.map(|error| format!("; transient error: {error}")).unwrap_or_default();
+    format!("The migration is running{progress}{error}")
 }
 
 /// Returns the message of a migration that failed with `error`, before or amid its objects.

@@ -79,15 +79,12 @@ fn set_common(
     now: Timestamp,
 ) -> Result<(), EditError> {
     let path = ["status", "commonEncodingVersion"];
-    let (status, reason, message) = match common {
-        Some(common) => {
-            document.set(&path, &**common)?;
-            ("True", "CommonEncodingVersionSet", "Common encoding version set")
-        }
-        None => {
-            document.remove(&path)?;
-            ("False", "CommonEncodingVersionUnset", "Common encoding version unset")
-        }
+    let (status, reason, message) = if let Some(common) = common {
+        document.set(&path, &**common)?;
+        ("True", "CommonEncodingVersionSet", "Common encoding version set")
+    } else {
+        document.remove(&path)?;
+        ("False", "CommonEncodingVersionUnset", "Common encoding version unset")
     };
     let conditions_path = ["status", "conditions"];
     let conditions = storage_version.document.get(&conditions_path).and_then(|text| serde_json::from_str(text).ok());

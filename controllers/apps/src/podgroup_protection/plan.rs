@@ -48,13 +48,13 @@ pub(super) fn plan(group: &Meta, active: impl FnOnce() -> usize, idle_for: Optio
         return Plan::Leave;
     }
     let pods = active();
-    let idle_for = idle_for.unwrap_or_default();
+    let remaining = SECOND_LOOK.saturating_sub(idle_for.unwrap_or_default());
     if pods > 0 {
         Plan::InUse { pods }
-    } else if idle_for < SECOND_LOOK {
-        Plan::LookAgain { after: SECOND_LOOK - idle_for }
-    } else {
+    } else if remaining.is_zero() {
         Plan::Remove
+    } else {
+        Plan::LookAgain { after: remaining }
     }
 }
 

@@ -7,7 +7,9 @@ use super::{BEFORE, NOW, condition, now};
 use crate::storage_version_migrator::conditions::{Condition, add_once, set};
 
 fn document(conditions: Value) -> Document {
-    Document::parse(&json!({ "metadata": {}, "status": { "conditions": conditions } }).to_string()).unwrap()
+    let mut document = json!({ "metadata": {}, "status": {} });
+    document["status"]["conditions"] = conditions;
+    Document::parse(&document.to_string()).unwrap()
 }
 
 fn new(status: bool, observed_generation: i64) -> Condition<'static> {

@@ -45,11 +45,11 @@ fn migration(name: &str, age: i64, conditions: &[Value]) -> Arc<Migration> {
 
 fn with_status(name: &str, age: i64, status: Value) -> Arc<Migration> {
     let created = Timestamp::from_second(BEFORE.parse::<Timestamp>().unwrap().as_second() + age).unwrap();
-    let migration = json!({
+    let mut migration = json!({
         "metadata": { "name": name, "uid": name, "resourceVersion": "7", "generation": 2, "creationTimestamp": created },
         "spec": { "resource": { "group": "example.com", "resource": "websites" } },
-        "status": status,
     });
+    migration["status"] = status;
     Arc::new(Migration::decode(&migration.to_string()).unwrap())
 }
 

@@ -20,8 +20,8 @@ fn storage_version(name: &str, entries: &[(&str, &str)], status: Value) -> Value
     let mut object = json!({
         "metadata": { "name": name, "generation": 3, "resourceVersion": "5" },
         "spec": {},
-        "status": status,
     });
+    object["status"] = status;
     object["status"]["storageVersions"] = json!(entries);
     object
 }

@@ -124,7 +124,7 @@ async fn k6_a_token_is_deleted_at_the_end_of_its_life_and_not_before() {
     cluster.watches(&[SECRETS]).await;
     let started = cluster.sandbox().now();
     let rest = "2026-01-02T12:00:30Z".parse::<Timestamp>().unwrap().duration_since(started);
-    cluster.advance(Duration::try_from(rest).unwrap() - Duration::from_millis(20)).await;
+    cluster.advance(Duration::try_from(rest).unwrap().saturating_sub(Duration::from_millis(20))).await;
     assert!(exists(cluster.sandbox(), "soon"));
     cluster.advance(SECOND).await;
     assert!(!exists(cluster.sandbox(), "soon"));
