@@ -19,7 +19,7 @@ fn pod_key() -> ObjectKey {
 }
 
 fn recycling() -> TestEnvironment {
-    environment().namespace("default")
+    environment()
 }
 
 async fn watching(cluster: &TestCluster) {
