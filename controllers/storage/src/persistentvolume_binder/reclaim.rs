@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use super::drafts::{VolumeDraft, WriteError};
+use super::drafts::{VolumeDraft, WriteError, is_refused};
 use super::edits;
 use super::events::BinderEvent;
 use super::host_path;
@@ -225,9 +225,8 @@ impl Volumes {
                 tracing::info!(pod = %key, "Created a pod that empties a volume");
                 Ok(())
             }
-            // The cache does not show the Pod yet, and its event enqueues the volume.
-            Err(error) if error.is_already_exists() => Err(error.into()),
-            Err(error) if error.response_lost() => Err(error.into()),
+            // A Pod of the name that the cache does not show yet enqueues the volume.
+            Err(error) if !is_refused(&error) => Err(error.into()),
             Err(error) => {
                 let message = format!("unexpected error creating recycler pod:  {}", error.message());
                 self.recycle_failed(draft, &message, session).await

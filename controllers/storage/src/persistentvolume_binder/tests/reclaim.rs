@@ -104,7 +104,8 @@ async fn pvb_46_a_pod_that_fails_fails_the_volume_and_is_created_again() {
         })
         .await;
     cluster.sandbox().set_pod_phase(&pod_key(), "Succeeded").unwrap();
-    cluster.eventually("it is available", |sandbox| state_of_volume(sandbox, "v") == "v phase=Available").await;
+    let available = "v claim=c phase=Available";
+    cluster.eventually("it is available", |sandbox| state_of_volume(sandbox, "v") == available).await;
 }
 
 #[tokio::test(start_paused = true)]
