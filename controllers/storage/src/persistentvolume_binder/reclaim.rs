@@ -1,4 +1,4 @@
-//! What becomes of a released volume: its storage is deleted or emptied, or it is left to others.
+//! Reclaiming a released volume: its storage is deleted or emptied, or it is left to others.
 
 use std::collections::HashSet;
 use std::sync::Arc;
