@@ -131,6 +131,24 @@ async fn pvb_28_a_volume_is_not_released_because_the_cache_does_not_show_its_cla
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_volume_that_another_client_has_bound_meanwhile_is_not_taken() {
+    let cluster = start(environment()).await;
+    create_volume(cluster.sandbox(), "v 1Gi");
+    cluster.settle().await;
+    cluster.sandbox().faults().hold_watches(&VOLUMES);
+    let reference = json!({ "namespace": "shop", "name": "d", "uid": "0f0e7c58-4d0e-4c5a-9c60-1b9a9b5f4d11" });
+    let taken = json!({ "spec": { "claimRef": reference } });
+    cluster.sandbox().patch(&VOLUMES, &volume_key("v"), &taken).unwrap();
+    create_claim(cluster.sandbox(), "c 1Gi");
+    cluster.advance(Duration::from_secs(10)).await;
+    assert_eq!(state_of_volume(cluster.sandbox(), "v"), "v claim=d other phase=Available");
+    cluster.sandbox().faults().release_watches(&VOLUMES);
+    cluster.advance(Duration::from_mins(1)).await;
+    assert_eq!(state_of_volume(cluster.sandbox(), "v"), "v claim=d other phase=Released");
+    assert_eq!(state_of_claim(cluster.sandbox(), "c"), "c phase=Pending");
+}
+
+#[tokio::test(start_paused = true)]
 async fn b_2_many_claims_and_volumes_are_paired_without_a_conflict() {
     let cluster = start(environment()).await;
     for number in 0..60 {
