@@ -8,10 +8,10 @@ use kcm_testing::{TestCluster, TestEnvironment, kill_after_each_write};
 use serde_json::{Value, json};
 
 use super::fixtures::{
-    CLAIMS, COMPONENT, IDENTITY, VOLUMES, create_claim, create_volume, environment, start, state_of_claim,
-    state_of_volume, volume_key,
+    CLAIMS, IDENTITY, VOLUMES, create_claim, create_volume, environment, start, state_of_claim, state_of_volume,
+    volume_key,
 };
-use super::life::delete_claim;
+use super::life::{delete_claim, events};
 use crate::tests::faults::passing_faults;
 
 fn pod_key() -> ObjectKey {
@@ -24,10 +24,6 @@ fn recycling() -> TestEnvironment {
 
 async fn watching(cluster: &TestCluster) {
     cluster.watches(&[CLAIMS, VOLUMES, PODS]).await;
-}
-
-fn events(cluster: &TestCluster, text: &str) -> usize {
-    cluster.events_of(COMPONENT).iter().filter(|event| event.contains(text)).count()
 }
 
 /// A volume is bound, released, emptied by a Pod, and available again.
