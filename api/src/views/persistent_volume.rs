@@ -78,7 +78,7 @@ impl ProtobufType for VolumePhase {
     const KIND: Kind = Kind::Text;
 }
 
-/// What happens to a volume whose claim was deleted.
+/// Treatment of a volume whose claim was deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum ReclaimPolicy {
     /// The volume is kept for an administrator.

@@ -12,7 +12,7 @@ use super::vocabulary::{
     Annotations, BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, class_of_claim, is_bound_to, names_class,
 };
 
-/// What a claim is decided by, besides the claim itself.
+/// Objects that decide about a claim, besides the claim itself.
 pub(super) trait Surroundings {
     fn volume(&self, name: &str) -> Option<Arc<PersistentVolume>>;
     fn best_match(

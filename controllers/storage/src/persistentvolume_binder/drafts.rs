@@ -35,6 +35,12 @@ impl From<WriteError> for ReconcileError {
     }
 }
 
+/// Returns `true` if the API server has refused a request for good, so that repeating it does not help soon. Conflicts, a
+/// busy server and lost responses are no refusals.
+pub(super) fn is_refused(error: &ApiError) -> bool {
+    error.status().is_some_and(|status| (400..500).contains(&status.code) && ![408, 409, 429].contains(&status.code))
+}
+
 async fn write<V: KnownView>(
     object: &V,
     document: &mut Document,

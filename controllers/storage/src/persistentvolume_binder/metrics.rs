@@ -35,6 +35,13 @@ impl Operation {
     }
 }
 
+/// The start of an operation.
+#[derive(Debug)]
+struct Start {
+    plugin: Box<str>,
+    at: Instant,
+}
+
 /// The metrics, and the operations under way.
 #[derive(Debug)]
 pub(super) struct Metrics {
@@ -43,7 +50,7 @@ pub(super) struct Metrics {
     storage_seconds: Histograms<4>,
     retroactive: Counter,
     retroactive_errors: Counter,
-    starts: Mutex<HashMap<(ObjectKey, Operation), (Box<str>, Instant)>>,
+    starts: Mutex<HashMap<(ObjectKey, Operation), Start>>,
 }
 
 impl Metrics {
@@ -94,20 +101,23 @@ impl Metrics {
 
     /// Notes the start of an operation. A later start of the same operation does not count.
     pub(super) fn started(&self, object: &ObjectKey, operation: Operation, plugin: &str, now: Instant) {
-        self.starts.lock().entry((object.clone(), operation)).or_insert_with(|| (plugin.into(), now));
+        self.starts
+            .lock()
+            .entry((object.clone(), operation))
+            .or_insert_with(|| Start { plugin: plugin.into(), at: now });
     }
 
     /// Notes the end of an operation that was started.
     pub(super) fn finished(&self, object: &ObjectKey, operation: Operation, now: Instant) {
-        if let Some((plugin, start)) = self.starts.lock().remove(&(object.clone(), operation)) {
+        if let Some(Start { plugin, at }) = self.starts.lock().remove(&(object.clone(), operation)) {
             let labels = [plugin.into_string(), operation.name().to_owned()];
-            self.seconds.of(labels).observe(now.duration_since(start).as_secs_f64());
+            self.seconds.of(labels).observe(now.duration_since(at).as_secs_f64());
         }
     }
 
     /// Notes an error of an operation that was started, and goes on.
     pub(super) fn failed(&self, object: &ObjectKey, operation: Operation) {
-        if let Some((plugin, _)) = self.starts.lock().get(&(object.clone(), operation)) {
+        if let Some(Start { plugin, .. }) = self.starts.lock().get(&(object.clone(), operation)) {
             let labels = || [plugin.to_string(), operation.name().to_owned()];
             self.errors.of(labels()).inc();
         }
@@ -139,7 +149,13 @@ impl Metrics {
 
 /// The caches that a scrape counts. Empty while the controller does not run, as upstream's followers count nothing.
 #[derive(Clone, Default)]
-pub(super) struct Counted(Arc<Mutex<Option<(Informer<PersistentVolume>, Informer<PersistentVolumeClaim>)>>>);
+pub(super) struct Counted(Arc<Mutex<Option<Caches>>>);
+
+#[derive(Clone)]
+struct Caches {
+    volumes: Informer<PersistentVolume>,
+    claims: Informer<PersistentVolumeClaim>,
+}
 
 impl Counted {
     /// Returns the collector of this manager.
@@ -153,7 +169,7 @@ impl Counted {
 
     /// Counts these caches from now on.
     pub(super) fn show(&self, volumes: Informer<PersistentVolume>, claims: Informer<PersistentVolumeClaim>) {
-        *self.0.lock() = Some((volumes, claims));
+        *self.0.lock() = Some(Caches { volumes, claims });
     }
 }
 
@@ -189,7 +205,7 @@ fn encode(
 
 impl Collector for Counted {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let Some((volumes, claims)) = self.0.lock().clone() else { return Ok(()) };
+        let Some(Caches { volumes, claims }) = self.0.lock().clone() else { return Ok(()) };
         let (mut total, mut bound, mut unbound) = (Counts::new(), Counts::new(), Counts::new());
         volumes.for_each(|volume| {
             let plugin = Plugin::of_source(volume).map_or("N/A", Plugin::name);

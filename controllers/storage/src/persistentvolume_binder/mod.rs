@@ -96,7 +96,7 @@ use parking_lot::Mutex;
 use claims::Claims;
 use metrics::{Counted, Metrics};
 use provision::Provisioning;
-use reclaim::Recyclers;
+use reclaim::{Reclaimer, Recyclers};
 use recycler::{Recycler, read_template};
 use reservations::Reservations;
 use view::StorageClass;
@@ -170,11 +170,9 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
         },
     };
     let volume_reconciler = Volumes {
-        world: world(),
-        metrics,
+        reclaimer: Reclaimer { world: world(), metrics, recyclers: recyclers(context, recycler_pods)? },
         counted: Counted::register(context.metrics()),
         claims: claim_keys,
-        recyclers: recyclers(context, recycler_pods)?,
     };
     let claim_loop = claim_loop.reconcile_objects(claims.clone(), claim_reconciler);
     Ok(Loops::new().with(claim_loop).with(volume_loop.reconcile_objects(own, volume_reconciler)))

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::claim_plan::Surroundings as _;
-use super::drafts::{ClaimDraft, WriteError};
+use super::drafts::{ClaimDraft, WriteError, is_refused};
 use super::edits;
 use super::events::BinderEvent;
 use super::host_path;
@@ -164,7 +164,7 @@ impl Provisioning {
             // The name contains the uid of the claim: an earlier attempt has created it.
             Err(error) if error.is_already_exists() || error.is_probably_created() => Ok(Some(volume)),
             // The volume may exist, and then it needs its directory.
-            Err(error) if error.response_lost() => Err(Failure::Write(error.into())),
+            Err(error) if !is_refused(&error) => Err(Failure::Write(error.into())),
             Err(error) => {
                 let removed = in_background(move || host_path::delete(&path).map_err(|error| error.to_string())).await;
                 if let Err(error) = removed {

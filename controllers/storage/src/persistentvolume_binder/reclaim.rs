@@ -1,4 +1,4 @@
-//! What becomes of a released volume: its storage is deleted or emptied, or it is left to others.
+//! Reclaiming a released volume: its storage is deleted or emptied, or it is left to others.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,17 +12,18 @@ use parking_lot::Mutex;
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use super::drafts::{VolumeDraft, WriteError};
+use super::claim_plan::Surroundings as _;
+use super::drafts::{VolumeDraft, WriteError, is_refused};
 use super::edits;
 use super::events::BinderEvent;
 use super::host_path;
-use super::metrics::Operation;
-use super::plugins::Plugin;
+use super::metrics::{Metrics, Operation};
+use super::plugins::{Actor, Plugin, deleter, driver_of};
 use super::provision::in_background;
 use super::recycler::Recycler;
-use super::vocabulary::{IN_TREE_FINALIZER, claim_key, has_claim_uid};
+use super::vocabulary::{Annotations, IN_TREE_FINALIZER, claim_key, class_of_volume, has_claim_uid};
 use super::volume_plan::{Reclaim, reclaim};
-use super::volumes::Volumes;
+use super::world::World;
 
 /// The Pods that empty volumes.
 pub(super) struct Recyclers {
@@ -47,7 +48,36 @@ impl Recyclers {
     }
 }
 
-impl Volumes {
+/// Reclaims volumes.
+pub(super) struct Reclaimer {
+    pub(super) world: World,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) recyclers: Recyclers,
+}
+
+impl Reclaimer {
+    /// Unbinds a volume, which becomes available.
+    pub(super) async fn unbind(&self, draft: &mut VolumeDraft<'_>, session: &Session) -> Result<(), ReconcileError> {
+        let edit = edits::unbind_volume(&draft.volume);
+        draft.update(session, edit).await?;
+        draft.set_phase(session, VolumePhase::Available, "").await?;
+        self.world.registries.events.forget(&draft.volume.metadata.key);
+        tracing::info!("Unbound a volume");
+        Ok(())
+    }
+
+    /// Returns the name of the component that deletes the volume, for metrics.
+    fn name_of_deleter(&self, volume: &PersistentVolume) -> Box<str> {
+        match deleter(volume, &Annotations::of(&volume.document)) {
+            Err(_) => "N/A".into(),
+            Ok(Actor::HostPath) => Plugin::HostPath.name().into(),
+            Ok(Actor::External(_)) => match self.world.class(&class_of_volume(volume)) {
+                None => "N/A".into(),
+                Some(class) => driver_of(&class.provisioner).unwrap_or(&class.provisioner).into(),
+            },
+        }
+    }
+
     /// Reclaims a released volume.
     pub(super) async fn reclaim(&self, draft: &mut VolumeDraft<'_>, session: &Session) -> Result<(), ReconcileError> {
         let volume = Arc::clone(&draft.volume);
@@ -225,9 +255,8 @@ impl Volumes {
                 tracing::info!(pod = %key, "Created a pod that empties a volume");
                 Ok(())
             }
-            // The cache does not show the Pod yet, and its event enqueues the volume.
-            Err(error) if error.is_already_exists() => Err(error.into()),
-            Err(error) if error.response_lost() => Err(error.into()),
+            // A Pod of the name that the cache does not show yet enqueues the volume.
+            Err(error) if !is_refused(&error) => Err(error.into()),
             Err(error) => {
                 let message = format!("unexpected error creating recycler pod:  {}", error.message());
                 self.recycle_failed(draft, &message, session).await

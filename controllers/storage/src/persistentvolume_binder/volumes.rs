@@ -9,26 +9,22 @@ use kcm_framework::workqueue::Priority;
 use kcm_framework::{ReconcileError, ReconcileObject, Session, async_trait};
 use tokio::time::Instant;
 
-use super::claim_plan::Surroundings as _;
 use super::drafts::VolumeDraft;
 use super::edits;
 use super::events::BinderEvent;
-use super::metrics::{Counted, Metrics, Operation};
-use super::plugins::{Actor, Plugin, deleter, driver_of};
-use super::reclaim::Recyclers;
+use super::metrics::{Counted, Operation};
+use super::reclaim::Reclaimer;
 use super::reservations::Holder;
-use super::vocabulary::{Annotations, claim_key, class_of_volume, has_claim_uid};
+use super::vocabulary::{claim_key, has_claim_uid};
 use super::volume_plan::{ClaimOf, VolumePlan, is_released, plan};
-use super::world::{Keys, World};
+use super::world::Keys;
 
 /// The reconciler of volumes.
 pub(super) struct Volumes {
-    pub(super) world: World,
-    pub(super) metrics: Arc<Metrics>,
+    pub(super) reclaimer: Reclaimer,
     pub(super) counted: Counted,
     /// The queue of claims.
     pub(super) claims: Keys,
-    pub(super) recyclers: Recyclers,
 }
 
 /// The claim that a volume references, as the cache or the API server shows it.
@@ -43,16 +39,17 @@ enum FoundClaim {
 #[async_trait]
 impl ReconcileObject<PersistentVolume> for Volumes {
     async fn prepare(&self, _session: &Session) -> Result<(), ReconcileError> {
-        self.counted.show(self.world.volumes.clone(), self.world.claims.clone());
+        self.counted.show(self.reclaimer.world.volumes.clone(), self.reclaimer.world.claims.clone());
         Ok(())
     }
 
     async fn reconcile(&self, volume: &Arc<PersistentVolume>, session: &Session) -> Result<(), ReconcileError> {
-        let Some(reserved) = self.world.reservations.reserve(volume.metadata.key.name(), Holder::Volume) else {
+        let Some(reserved) = self.reclaimer.world.reservations.reserve(volume.metadata.key.name(), Holder::Volume)
+        else {
             session.explain(|| "waits for the reconcile of a claim that binds it");
             return Ok(());
         };
-        if !self.world.reservations.is_current(volume) {
+        if !self.reclaimer.world.reservations.is_current(volume) {
             session.explain(|| "waits until the cache shows the last write of it");
             return Ok(());
         }
@@ -77,11 +74,11 @@ impl ReconcileObject<PersistentVolume> for Volumes {
     }
 
     async fn deleted(&self, key: &ObjectKey, _session: &Session) -> Result<(), ReconcileError> {
-        self.world.reservations.forget(key.name());
-        self.world.registries.events.forget(key);
-        self.world.registries.back_offs.forget(key);
-        self.recyclers.under_way.lock().remove(key);
-        self.metrics.finished(key, Operation::Delete, Instant::now());
+        self.reclaimer.world.reservations.forget(key.name());
+        self.reclaimer.world.registries.events.forget(key);
+        self.reclaimer.world.registries.back_offs.forget(key);
+        self.reclaimer.recyclers.under_way.lock().remove(key);
+        self.reclaimer.metrics.finished(key, Operation::Delete, Instant::now());
         Ok(())
     }
 }
@@ -101,11 +98,11 @@ impl Volumes {
         let Some(reference) = volume.claim.as_ref().filter(|_| has_claim_uid(volume)) else {
             return FoundClaim::NotCached;
         };
-        match self.world.claims.lookup(&claim_key(reference)) {
+        match self.reclaimer.world.claims.lookup(&claim_key(reference)) {
             Lookup::Found(claim) if claim.metadata.uid == reference.uid => FoundClaim::Known(claim),
             Lookup::Found(_) | Lookup::Absent => FoundClaim::NotCached,
             Lookup::Undecodable(claim) => {
-                session.requeue_when_decodable(&self.world.claims.cache(), &claim);
+                session.requeue_when_decodable(&self.reclaimer.world.claims.cache(), &claim);
                 session.explain(|| format!("waits: the claim {} cannot be decoded", claim.key));
                 FoundClaim::Unreadable
             }
@@ -145,9 +142,9 @@ impl Volumes {
             VolumePlan::ModeMismatch => {
                 if let FoundClaim::Known(claim) = claim {
                     let event = BinderEvent::mode_mismatch_of_volume(claim.metadata.key.name());
-                    self.world.record_volume(&volume, &event, session);
+                    self.reclaimer.world.record_volume(&volume, &event, session);
                     let event = BinderEvent::mode_mismatch_of_claim(volume.metadata.key.name());
-                    self.world.record_claim(claim, &event, session);
+                    self.reclaimer.world.record_claim(claim, &event, session);
                 }
             }
             // Planned again with the live claim.
@@ -159,32 +156,10 @@ impl Volumes {
                     // The event of the write enqueues the volume, which is reclaimed then.
                     return Ok(());
                 }
-                self.reclaim(draft, session).await?;
+                self.reclaimer.reclaim(draft, session).await?;
             }
-            VolumePlan::Unbind => self.unbind(draft, session).await?,
+            VolumePlan::Unbind => self.reclaimer.unbind(draft, session).await?,
         }
         Ok(())
-    }
-
-    /// Unbinds a volume, which becomes available.
-    pub(super) async fn unbind(&self, draft: &mut VolumeDraft<'_>, session: &Session) -> Result<(), ReconcileError> {
-        let edit = edits::unbind_volume(&draft.volume);
-        draft.update(session, edit).await?;
-        draft.set_phase(session, VolumePhase::Available, "").await?;
-        self.world.registries.events.forget(&draft.volume.metadata.key);
-        tracing::info!("Unbound a volume");
-        Ok(())
-    }
-
-    /// Returns the name of the component that deletes the volume, for metrics.
-    pub(super) fn name_of_deleter(&self, volume: &PersistentVolume) -> Box<str> {
-        match deleter(volume, &Annotations::of(&volume.document)) {
-            Err(_) => "N/A".into(),
-            Ok(Actor::HostPath) => Plugin::HostPath.name().into(),
-            Ok(Actor::External(_)) => match self.world.class(&class_of_volume(volume)) {
-                None => "N/A".into(),
-                Some(class) => driver_of(&class.provisioner).unwrap_or(&class.provisioner).into(),
-            },
-        }
     }
 }

@@ -94,8 +94,8 @@ impl WaitingClaims {
 pub(super) struct LastEvents(Mutex<HashMap<ObjectKey, Vec<(BinderEvent, Instant)>>>);
 
 impl LastEvents {
-    /// Returns `true` if an event is sent: the first of its reason, one that differs from the last one of its reason, and
-    /// one that is 10 minutes old.
+    /// Returns `true` if an event is sent: the first event of its reason, an event with another message, and an event whose
+    /// last copy is 10 minutes old.
     pub(super) fn is_due(&self, object: &ObjectKey, event: &BinderEvent, now: Instant) -> bool {
         let mut events = self.0.lock();
         let of_object = events.entry(object.clone()).or_default();

@@ -211,10 +211,9 @@ pub(super) fn state_of_volume(sandbox: &Sandbox, name: &str) -> String {
     if let Some(claim) = reference["name"].as_str() {
         state.push(format!("claim={claim}"));
         let uid = sandbox.get(&CLAIMS, &claim_key(claim)).unwrap_or_default()["metadata"]["uid"].clone();
-        match &reference["uid"] {
-            Value::Null => {}
-            of_claim if *of_claim == uid => state.push("uid".to_owned()),
-            _ => state.push("other".to_owned()),
+        let of_claim = &reference["uid"];
+        if !of_claim.is_null() {
+            state.push(if *of_claim == uid { "uid".to_owned() } else { "other".to_owned() });
         }
     }
     state.push(format!("phase={}", volume["status"]["phase"].as_str().unwrap_or_default()));

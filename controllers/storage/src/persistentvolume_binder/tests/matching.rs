@@ -18,7 +18,9 @@ impl Fixed {
     fn of(texts: &[&str]) -> Self {
         let volumes: Vec<_> = texts.iter().map(|text| Arc::new(decoded(text))).collect();
         let mut available = AvailableVolumes::default();
-        volumes.iter().for_each(|volume| available.put(volume));
+        for volume in &volumes {
+            available.put(volume);
+        }
         Self { volumes, available }
     }
 }
@@ -50,7 +52,8 @@ pub(super) fn decoded_claim(text: &str) -> PersistentVolumeClaim {
 
 #[test]
 fn pvb_23_to_26_the_first_group_with_a_volume_wins_and_in_it_a_reserved_one_and_then_the_smallest() {
-    let rows: [(&str, &str, &[&str], bool, Option<&str>); 17] = [
+    type Row<'a> = (&'a str, &'a str, &'a [&'a str], bool, Option<&'a str>);
+    let rows: [Row<'_>; 17] = [
         ("no volume", "c 1Gi", &[], false, None),
         ("the smallest that is large enough", "c 5Gi", &["a 1Gi", "b 10Gi", "d 6Gi", "e 8Gi"], false, Some("d")),
         ("sizes are compared by value", "c 1Gi", &["a 1000Mi", "b 1024Mi"], false, Some("b")),

@@ -8,10 +8,10 @@ use kcm_testing::{TestCluster, TestEnvironment, kill_after_each_write};
 use serde_json::{Value, json};
 
 use super::fixtures::{
-    CLAIMS, COMPONENT, IDENTITY, VOLUMES, create_claim, create_volume, environment, start, state_of_claim,
-    state_of_volume, volume_key,
+    CLAIMS, IDENTITY, VOLUMES, create_claim, create_volume, environment, start, state_of_claim, state_of_volume,
+    volume_key,
 };
-use super::life::delete_claim;
+use super::life::{delete_claim, events};
 use crate::tests::faults::passing_faults;
 
 fn pod_key() -> ObjectKey {
@@ -19,15 +19,11 @@ fn pod_key() -> ObjectKey {
 }
 
 fn recycling() -> TestEnvironment {
-    environment().namespace("default")
+    environment()
 }
 
 async fn watching(cluster: &TestCluster) {
     cluster.watches(&[CLAIMS, VOLUMES, PODS]).await;
-}
-
-fn events(cluster: &TestCluster, text: &str) -> usize {
-    cluster.events_of(COMPONENT).iter().filter(|event| event.contains(text)).count()
 }
 
 /// A volume is bound, released, emptied by a Pod, and available again.
@@ -104,7 +100,8 @@ async fn pvb_46_a_pod_that_fails_fails_the_volume_and_is_created_again() {
         })
         .await;
     cluster.sandbox().set_pod_phase(&pod_key(), "Succeeded").unwrap();
-    cluster.eventually("it is available", |sandbox| state_of_volume(sandbox, "v") == "v phase=Available").await;
+    let available = "v claim=c phase=Available";
+    cluster.eventually("it is available", |sandbox| state_of_volume(sandbox, "v") == available).await;
 }
 
 #[tokio::test(start_paused = true)]

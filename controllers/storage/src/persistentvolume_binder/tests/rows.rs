@@ -397,8 +397,12 @@ async fn check(rows: &[Row]) {
         let (volumes, claims) = (row.volumes, row.claims);
         let environment = environment().prepare(move |sandbox| {
             create_class(sandbox, "wait", "kubernetes.io/no-provisioner", "WaitForFirstConsumer");
-            claims.iter().for_each(|claim| create_claim(sandbox, claim));
-            volumes.iter().for_each(|volume| create_volume(sandbox, volume));
+            for claim in claims {
+                create_claim(sandbox, claim);
+            }
+            for volume in volumes {
+                create_volume(sandbox, volume);
+            }
         });
         let cluster = start(environment).await;
         cluster.advance(Duration::from_mins(1)).await;
