@@ -35,7 +35,7 @@ pub enum SchemaError {
         #[source]
         source: serde_json::Error,
     },
-    /// The document has no schema of the kind, or lacks one that it refers to. The kind is not checked, silently.
+    /// The document has no schema of the kind, or refers to a schema that is missing. The kind is not checked, silently.
     #[error("the OpenAPI document has no schema {0:?}")]
     NotFound(String),
     /// The schema of the kind is too large or too deep.
@@ -144,7 +144,7 @@ impl<'a> Document<'a> {
     ///
     /// # Errors
     ///
-    /// Returns [`SchemaError::Document`] if the text is not JSON or has no objects where they belong.
+    /// Returns [`SchemaError::Document`] if the text is not an `OpenAPI` document.
     pub fn parse(json: &'a str) -> Result<Self, SchemaError> {
         let whole: Whole<'a> = serde_json::from_str(json).map_err(SchemaError::Document)?;
         Ok(Self { schemas: whole.components.schemas })
@@ -159,7 +159,7 @@ impl<'a> Document<'a> {
     /// description cannot be used.
     pub fn types_of(&self, kind: &Kind, root: &str) -> Result<Option<(Type, Types)>, SchemaError> {
         let name = self.schemas.iter().find_map(|(name, raw)| {
-            // A schema without readable kinds is not the one that is sought.
+            // A schema without readable kinds describes another kind.
             let kinds: Kinds = serde_json::from_str(raw.get()).unwrap_or_default();
             kinds.kinds.contains(kind).then_some(name)
         });
@@ -183,7 +183,7 @@ struct Converter<'d, 'a> {
     kind: &'d Kind,
     /// Schemas that were referred to.
     schemas: HashMap<String, Rc<Schema>>,
-    /// Names of the schemas around the one that is converted.
+    /// Names of the schemas that contain the schema in hand.
     visited: Vec<String>,
     count: usize,
     types: Types,

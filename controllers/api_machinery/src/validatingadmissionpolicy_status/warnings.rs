@@ -35,7 +35,7 @@ pub struct Variable {
 /// A kind that a policy is checked with.
 #[derive(Clone, Debug)]
 pub struct CheckedKind {
-    /// The kind.
+    /// The kind that warnings name.
     pub kind: Kind,
     /// Its type with all types in it, or `None` if expressions cannot see its fields.
     pub types: Option<Arc<(Type, Types)>>,
@@ -149,7 +149,7 @@ impl Checker {
     }
 }
 
-/// What expressions see for one kind.
+/// The variables and types that expressions see for one kind.
 struct Scope<'a> {
     environment: Environment,
     types: Vec<&'a Types>,
