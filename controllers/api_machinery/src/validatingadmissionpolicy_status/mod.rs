@@ -29,6 +29,7 @@
 //! | An optional element of type `dyn` in a literal is accepted. | The check panics. | A policy must not stop the check of others. |
 
 pub mod kinds;
+pub mod resources;
 pub mod schema;
 pub mod types;
 pub mod warnings;
