@@ -31,6 +31,7 @@
 pub mod kinds;
 pub mod resources;
 pub mod schema;
+pub mod status;
 pub mod types;
 pub mod warnings;
 

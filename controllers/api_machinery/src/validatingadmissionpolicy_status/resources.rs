@@ -52,7 +52,7 @@ pub fn kinds_for(discovered: &[Discovered], wanted: &Resource) -> Lookup {
     if kinds.is_empty() { Lookup::Unknown } else { Lookup::Found(kinds) }
 }
 
-/// Returns the kind of a resource. The last one that could be meant counts.
+/// Returns the kind of a resource. The last resource with the name counts.
 fn kind_of(resources: &[DiscoveredResource], name: &str) -> Option<String> {
     if name == "list" || name == "lists" {
         return Some("List".to_owned());

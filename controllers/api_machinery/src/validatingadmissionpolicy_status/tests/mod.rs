@@ -3,4 +3,5 @@
 mod kinds;
 mod resources;
 mod schema;
+mod status;
 mod warnings;
