@@ -173,7 +173,7 @@ impl<'a> Document<'a> {
             types: Types::default(),
         };
         let schema = converter.schema(name)?;
-        let of = converter.convert(&schema, root, true, 0)?;
+        let of = converter.resolve(&schema, root, true, 0)?;
         Ok(of.map(|of| (of, converter.types)))
     }
 }
@@ -202,10 +202,10 @@ impl Converter<'_, '_> {
         Ok(schema)
     }
 
-    /// Follows a reference and converts what it leads to.
-    fn resolve(&mut self, schema: &Schema, path: &str, depth: usize) -> Result<Option<Type>, SchemaError> {
+    /// Follows a reference and converts the schema to which it leads.
+    fn resolve(&mut self, schema: &Schema, path: &str, root: bool, depth: usize) -> Result<Option<Type>, SchemaError> {
         let Some(reference) = schema.reference() else {
-            return self.convert(schema, path, schema.is_embedded(), depth);
+            return self.convert(schema, path, root || schema.is_embedded(), depth);
         };
         let name = reference.strip_prefix(REFERENCE).unwrap_or(reference);
         if self.visited.iter().any(|each| each == name) {
@@ -213,7 +213,7 @@ impl Converter<'_, '_> {
         }
         let resolved = self.schema(name)?;
         self.visited.push(name.to_owned());
-        let of = self.convert(&resolved, path, resolved.is_embedded(), depth);
+        let of = self.convert(&resolved, path, root || resolved.is_embedded(), depth);
         self.visited.pop();
         of
     }
@@ -231,12 +231,14 @@ impl Converter<'_, '_> {
         Ok(Some(match (schema.types().first().map(String::as_str), format) {
             (Some("array"), _) => {
                 let Some(items) = &schema.items else { return Ok(None) };
-                let Some(of) = self.resolve(items, &format!("{path}.@idx"), depth + 1)? else { return Ok(None) };
+                let Some(of) = self.resolve(items, &format!("{path}.@idx"), false, depth + 1)? else { return Ok(None) };
                 self.named(path, Type::list(of))
             }
             (Some("object"), _) => {
                 if let Some(BoolOrSchema::Schema(values)) = &schema.additional {
-                    let Some(of) = self.resolve(values, &format!("{path}.@elem"), depth + 1)? else { return Ok(None) };
+                    let Some(of) = self.resolve(values, &format!("{path}.@elem"), false, depth + 1)? else {
+                        return Ok(None);
+                    };
                     return Ok(Some(self.named(path, Type::map(Type::String, of))));
                 }
                 self.object(schema, path, root, depth)?
@@ -265,7 +267,7 @@ impl Converter<'_, '_> {
             // The path has the escaped name. Fields without one are converted all the same, for their errors.
             let escaped = escape(name);
             let below = format!("{path}.{}", escaped.as_ref().unwrap_or(name));
-            let of = self.resolve(property, &below, depth + 1)?;
+            let of = self.resolve(property, &below, false, depth + 1)?;
             if let (Some(of), Some(escaped)) = (of, escaped) {
                 fields.insert(escaped, of);
             }

@@ -112,6 +112,16 @@ fn declares_what_every_resource_has() {
 }
 
 #[test]
+fn follows_the_reference_of_a_kind() {
+    let json = r##"{"components":{"schemas":{
+        "K":{"$ref":"#/components/schemas/S","x-kubernetes-group-version-kind":[{"group":"","version":"v1","kind":"K"}]},
+        "S":{"type":"object","properties":{"f":{"type":"integer"}}}}}}"##;
+    let (_, found) = types(json).unwrap().unwrap();
+    assert_eq!(found.find_field("K1", "f"), Some(Type::Int));
+    assert_eq!(found.find_field("K1", "kind"), Some(Type::String));
+}
+
+#[test]
 fn escapes_names_of_fields() {
     for (name, expected) in [
         ("a", Some("a")),
