@@ -61,7 +61,7 @@ pub fn parse_with(source: &str, macros: &[Macro]) -> Result<Ast, Vec<Problem>> {
             message: format!("expression code point size exceeds limit: size: {size}, limit {MAX_CODE_POINTS}"),
         }]);
     }
-    let tokens = tokens(source).map_err(|position| vec![*syntax(position, "unknown token")])?;
+    let tokens = tokens(source).map_err(|position| vec![*syntax(position, "unknown token").0])?;
     let mut parser = Parser {
         tokens,
         macros,
@@ -76,18 +76,20 @@ pub fn parse_with(source: &str, macros: &[Macro]) -> Result<Ast, Vec<Problem>> {
         Ok(root) if parser.problems.is_empty() => Ok(Ast { nodes: parser.nodes, root }),
         Ok(_) => Err(parser.problems),
         Err(problem) => {
-            parser.problems.push(*problem);
+            parser.problems.push(*problem.0);
             Err(parser.problems)
         }
     }
 }
 
-/// The box keeps the frames of the recursion small.
-fn refused(position: Position, message: String) -> Box<Problem> {
-    Box::new(Problem { position: Some(position), message })
+/// The problem that ends a parse. The box keeps the frames of the recursion small.
+pub(crate) struct Stop(Box<Problem>);
+
+fn refused(position: Position, message: String) -> Stop {
+    Stop(Box::new(Problem { position: Some(position), message }))
 }
 
-fn syntax(position: Position, message: &str) -> Box<Problem> {
+fn syntax(position: Position, message: &str) -> Stop {
     refused(position, format!("Syntax error: {message}"))
 }
 
@@ -109,7 +111,7 @@ fn text_length(kind: &ExprKind) -> usize {
     }
 }
 
-pub(crate) type Parsed<T> = Result<T, Box<Problem>>;
+pub(crate) type Parsed<T> = Result<T, Stop>;
 
 pub(crate) struct Parser<'a> {
     tokens: Vec<Token<'a>>,
