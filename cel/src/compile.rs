@@ -6,8 +6,8 @@ use crate::issues::{Issues, Log};
 use crate::{parser, validate};
 
 impl Environment {
-    /// Parses, checks and validates an expression. `types` knows the message and object types beside the ones of the
-    /// environment; `&()` knows none.
+    /// Parses, checks and validates an expression. `types` knows message and object types that
+    /// the environment does not have; `&()` knows none.
     ///
     /// # Errors
     ///

@@ -66,7 +66,7 @@ pub enum Library {
     TwoVariables,
 }
 
-/// What an expression can use: functions, macros, variables and types.
+/// The functions, macros, variables and types that an expression can use.
 ///
 /// A clone shares the libraries, so that variables can be added for each expression.
 ///
@@ -99,7 +99,7 @@ impl Environment {
         Self::empty().with(Library::Standard)
     }
 
-    /// Adds a library.
+    /// Adds the declarations of a library.
     #[must_use]
     pub fn with(mut self, library: Library) -> Self {
         use Macro as M;
@@ -144,7 +144,7 @@ impl Environment {
         }
     }
 
-    /// Adds macros.
+    /// Adds macros that the parser replaces.
     #[must_use]
     pub fn with_macros(mut self, macros: &[Macro]) -> Self {
         let known = &mut Arc::make_mut(&mut self.declared).macros;
@@ -236,7 +236,7 @@ impl Environment {
         self.declared.functions.get(function).map(Vec::as_slice)
     }
 
-    /// Returns the macros.
+    /// Returns the macros in their order.
     #[must_use]
     pub fn macros(&self) -> &[Macro] {
         &self.declared.macros

@@ -6,7 +6,7 @@ use crate::environment::{Environment, Library};
 use crate::types::Type;
 use crate::validate::Validator;
 
-/// Returns the environment in which the API server of Kubernetes 1.37 compiles stored expressions, such as the ones of
+/// Returns the environment in which the API server of Kubernetes 1.37 compiles stored expressions, for example of
 /// a `ValidatingAdmissionPolicy`, without variables.
 ///
 /// It has every library whatever version is emulated, because an expression that is stored must go on working.

@@ -51,14 +51,14 @@
 //!
 //! An [`Environment`] holds what an expression can use: signatures of functions, written as text, macros, variables,
 //! named types and validators. A [`Library`] adds the declarations of one library of cel-go;
-//! [`kubernetes::stored_expressions`] has the ones of Kubernetes' admission policies.
+//! [`kubernetes::stored_expressions`] has the declarations of Kubernetes' admission policies.
 //!
 //! # Guarantees
 //!
 //! - No input panics. A source of more than [`MAX_CODE_POINTS`], a tree deeper than [`MAX_DEPTH`] and a tree of more
 //!   than [`MAX_NODES`] nodes are refused. The check takes a bounded number of steps; types that share their parts can
 //!   have names that are longer than memory, and are refused with one message of the whole source.
-//! - Positions, types and messages are the ones of cel-go v0.29.2, with three exceptions. Syntax errors have a wording
+//! - Positions, types and messages are equal to cel-go v0.29.2, with three exceptions. Syntax errors have a wording
 //!   of their own, and the first one ends the parse. The error of an empty source is at column 0; cel-go reports -1.
 //!   An element that is written as optional and has type `dyn` is accepted; the validator of cel-go panics.
 //!

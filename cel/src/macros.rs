@@ -6,45 +6,45 @@ use crate::parser::{Parsed, Parser};
 /// A macro: a call with a name, a style and a number of arguments that the parser replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Macro {
-    /// `has(e.f)`
+    /// `has(e.f)` tests whether a field is present.
     Has,
-    /// `e.all(x, p)`
+    /// `e.all(x, p)` tests all elements or keys.
     All,
-    /// `e.exists(x, p)`
+    /// `e.exists(x, p)` looks for one element or key.
     Exists,
-    /// `e.exists_one(x, p)`
+    /// `e.exists_one(x, p)` looks for exactly one element or key.
     ExistsOne,
-    /// `e.map(x, t)`
+    /// `e.map(x, t)` makes a list of other values.
     Map,
-    /// `e.map(x, p, t)`
+    /// `e.map(x, p, t)` makes a list of other values for some elements.
     MapFilter,
-    /// `e.filter(x, p)`
+    /// `e.filter(x, p)` makes a list of some elements.
     Filter,
-    /// `o.optMap(x, t)`
+    /// `o.optMap(x, t)` makes an optional of another value.
     OptMap,
-    /// `o.optFlatMap(x, t)`
+    /// `o.optFlatMap(x, t)` makes another optional.
     OptFlatMap,
-    /// `e.all(i, v, p)`
+    /// `e.all(i, v, p)` tests all pairs.
     AllPairs,
-    /// `e.exists(i, v, p)`
+    /// `e.exists(i, v, p)` looks for one pair.
     ExistsPairs,
-    /// `e.existsOne(i, v, p)`
+    /// `e.existsOne(i, v, p)` looks for exactly one pair.
     ExistsOnePairs,
-    /// `e.exists_one(i, v, p)`, the old name of [`Self::ExistsOnePairs`]
+    /// `e.exists_one(i, v, p)` is the old name of [`Self::ExistsOnePairs`].
     ExistsOnePairsOld,
-    /// `e.transformList(i, v, t)`
+    /// `e.transformList(i, v, t)` makes a list from pairs.
     TransformList,
-    /// `e.transformList(i, v, p, t)`
+    /// `e.transformList(i, v, p, t)` makes a list from some pairs.
     TransformListFilter,
-    /// `e.transformMap(k, v, t)`
+    /// `e.transformMap(k, v, t)` makes a map with other values.
     TransformMap,
-    /// `e.transformMap(k, v, p, t)`
+    /// `e.transformMap(k, v, p, t)` makes a map with other values from some pairs.
     TransformMapFilter,
-    /// `e.transformMapEntry(k, v, t)`
+    /// `e.transformMapEntry(k, v, t)` makes a map with other entries.
     TransformMapEntry,
-    /// `e.transformMapEntry(k, v, p, t)`
+    /// `e.transformMapEntry(k, v, p, t)` makes a map with other entries from some pairs.
     TransformMapEntryFilter,
-    /// `l.sortBy(x, t)`
+    /// `l.sortBy(x, t)` sorts a list by other values.
     SortBy,
 }
 

@@ -61,7 +61,7 @@ pub fn parse_with(source: &str, macros: &[Macro]) -> Result<Ast, Vec<Problem>> {
             message: format!("expression code point size exceeds limit: size: {size}, limit {MAX_CODE_POINTS}"),
         }]);
     }
-    let tokens = tokens(source).map_err(|position| vec![syntax(position, "unknown token")])?;
+    let tokens = tokens(source).map_err(|position| vec![*syntax(position, "unknown token").0])?;
     let mut parser = Parser {
         tokens,
         macros,
@@ -76,14 +76,21 @@ pub fn parse_with(source: &str, macros: &[Macro]) -> Result<Ast, Vec<Problem>> {
         Ok(root) if parser.problems.is_empty() => Ok(Ast { nodes: parser.nodes, root }),
         Ok(_) => Err(parser.problems),
         Err(problem) => {
-            parser.problems.push(problem);
+            parser.problems.push(*problem.0);
             Err(parser.problems)
         }
     }
 }
 
-fn syntax(position: Position, message: &str) -> Problem {
-    Problem { position: Some(position), message: format!("Syntax error: {message}") }
+/// The problem that ends a parse. The box keeps the frames of the recursion small.
+pub(crate) struct Stop(Box<Problem>);
+
+fn refused(position: Position, message: String) -> Stop {
+    Stop(Box::new(Problem { position: Some(position), message }))
+}
+
+fn syntax(position: Position, message: &str) -> Stop {
+    refused(position, format!("Syntax error: {message}"))
 }
 
 fn text_length(kind: &ExprKind) -> usize {
@@ -104,7 +111,7 @@ fn text_length(kind: &ExprKind) -> usize {
     }
 }
 
-pub(crate) type Parsed<T> = Result<T, Problem>;
+pub(crate) type Parsed<T> = Result<T, Stop>;
 
 pub(crate) struct Parser<'a> {
     tokens: Vec<Token<'a>>,
@@ -192,7 +199,7 @@ impl<'a> Parser<'a> {
             ExprKind::Fold(fold) => Ast::fold_children(fold).iter().map(depth).max().unwrap_or(0),
         };
         if below >= MAX_DEPTH {
-            return Err(Problem { position: Some(position), message: "max recursion depth exceeded".to_owned() });
+            return Err(refused(position, "max recursion depth exceeded".to_owned()));
         }
         self.text = self.text.saturating_add(text_length(&kind));
         let id = u32::try_from(self.nodes.len()).ok().filter(|id| *id < MAX_NODES && self.text <= MAX_TEXT);
@@ -236,10 +243,8 @@ impl<'a> Parser<'a> {
 
     fn expr(&mut self) -> Parsed<ExprId> {
         if self.nesting >= MAX_DEPTH {
-            return Err(Problem {
-                position: Some(self.token().position),
-                message: format!("expression recursion limit exceeded: {MAX_DEPTH}"),
-            });
+            let message = format!("expression recursion limit exceeded: {MAX_DEPTH}");
+            return Err(refused(self.token().position, message));
         }
         self.nesting += 1;
         let condition = self.binary()?;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 /// A type that also has a variant which accepts null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Primitive {
-    /// Truth values.
+    /// The values `true` and `false`.
     Bool,
-    /// Byte strings.
+    /// Strings of bytes of any value.
     Bytes,
     /// Floating point numbers of 64 bits.
     Double,
@@ -43,7 +43,7 @@ pub enum Type {
     Error,
     /// The type of null.
     Null,
-    /// Truth values.
+    /// The values `true` and `false`.
     Bool,
     /// Signed integers of 64 bits.
     Int,
@@ -53,11 +53,11 @@ pub enum Type {
     Double,
     /// Strings of code points.
     String,
-    /// Byte strings.
+    /// Strings of bytes of any value.
     Bytes,
-    /// Durations.
+    /// Lengths of time in nanoseconds.
     Duration,
-    /// Points in time.
+    /// Points in time in nanoseconds.
     Timestamp,
     /// A primitive type that accepts null.
     Wrapper(Primitive),
@@ -71,7 +71,7 @@ pub enum Type {
     Opaque(Arc<str>, Arc<[Type]>),
     /// The type of a type, with that type if it is known.
     Type(Option<Arc<Type>>),
-    /// A type parameter.
+    /// A parameter of a declaration, with its name.
     Param(Arc<str>),
 }
 

@@ -1,5 +1,5 @@
-//! Fuzzing of what reads settings and bytes from the network, guided by coverage. The targets are in `fuzz/`, and what they
-//! check in the `targets` of the crates that they test.
+//! Fuzzing of what reads settings, expressions and bytes from the network, guided by coverage. The targets are in `fuzz/`,
+//! and what they check in the `targets` of the crates that they test.
 
 use std::fs;
 use std::process::Command;
@@ -15,7 +15,7 @@ struct Target {
     inputs: &'static [&'static str],
 }
 
-const TARGETS: [Target; 11] = [
+const TARGETS: [Target; 13] = [
     Target { name: "duration", inputs: &["config/tests/inputs/duration"] },
     Target { name: "flags", inputs: &["config/tests/inputs/flags"] },
     Target { name: "file", inputs: &["config/tests/inputs/file"] },
@@ -27,6 +27,8 @@ const TARGETS: [Target; 11] = [
     Target { name: "envelopes", inputs: &["informers/tests/inputs/envelopes", "informers/fixtures"] },
     Target { name: "percent", inputs: &["serving/src/tests/inputs/percent"] },
     Target { name: "certificates", inputs: &["serving/src/tests/inputs/certificates"] },
+    Target { name: "expressions", inputs: &["cel/tests/inputs/expressions"] },
+    Target { name: "patterns", inputs: &["cel/tests/inputs/patterns"] },
 ];
 
 /// The flags of cargo-fuzz without a sanitizer: sanitizers need a nightly compiler, and there is no unsafe code.

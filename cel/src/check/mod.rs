@@ -1,4 +1,4 @@
-//! The type checker.
+//! The type checker: a type for each node of a tree.
 
 mod calls;
 mod literals;
@@ -66,7 +66,7 @@ pub(crate) fn check(
     let Checker { mut solver, types, functions, log, .. } = checker;
     let types = types.into_iter().map(|of| of.map_or(Type::Dyn, |of| solver.resolve(&of))).collect();
     if solver.exhausted() {
-        // What was found until then may be wrong.
+        // Earlier problems may be wrong.
         log.replace("the types of the expression are too complex to be checked");
     }
     log.is_empty().then_some(Checked { ast, types, functions })

@@ -2,7 +2,7 @@
 
 use crate::ast::Literal;
 
-/// Number of repetitions that an expression may ask for, those of nested repetitions multiplied.
+/// Number of repetitions that an expression may ask for. Nested repetitions are multiplied.
 const MAX_REPEAT: u64 = 1000;
 /// Depth of an expression.
 const MAX_HEIGHT: u64 = 1000;
@@ -44,7 +44,7 @@ impl Part {
     }
 }
 
-/// What is open between a parenthesis and its end.
+/// The parts after an open parenthesis.
 #[derive(Default)]
 struct Group {
     captures: bool,

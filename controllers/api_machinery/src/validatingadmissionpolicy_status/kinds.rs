@@ -43,13 +43,13 @@ pub struct Resource {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Rule {
-    /// Names of groups.
+    /// Names of groups; empty for the core group.
     #[serde(default)]
     pub api_groups: Vec<String>,
-    /// Names of versions.
+    /// Names of versions, without the group.
     #[serde(default)]
     pub api_versions: Vec<String>,
-    /// Names of resources.
+    /// Names of resources, such as `pods`.
     #[serde(default)]
     pub resources: Vec<String>,
 }
@@ -151,9 +151,9 @@ pub fn params_of(api_version: &str, kind: &str) -> Option<Kind> {
 /// The variable whose type is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// `object` and `oldObject`.
+    /// The variables `object` and `oldObject`.
     Object,
-    /// `params`.
+    /// The variable with the name `params`.
     Params,
 }
 

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! # Guarantees
-//! - Warnings are the ones of Kubernetes 1.37.2: their order, the kinds in them, positions and texts. A corpus of
+//! - Warnings are equal to Kubernetes 1.37.2: their order, the kinds in them, positions and texts. A corpus of
 //!   policies that upstream has checked is compared in the tests.
 //! - A document takes bounded time and memory: references that contain themselves end, and a schema with too many
 //!   parts or too much depth is refused.
@@ -29,7 +29,9 @@
 //! | An optional element of type `dyn` in a literal is accepted. | The check panics. | A policy must not stop the check of others. |
 
 pub mod kinds;
+pub mod resources;
 pub mod schema;
+pub mod status;
 pub mod types;
 pub mod warnings;
 

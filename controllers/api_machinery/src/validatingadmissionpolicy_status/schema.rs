@@ -35,7 +35,7 @@ pub enum SchemaError {
         #[source]
         source: serde_json::Error,
     },
-    /// The document has no schema of the kind, or lacks one that it refers to. The kind is not checked, silently.
+    /// The document has no schema of the kind, or refers to a schema that is missing. The kind is not checked, silently.
     #[error("the OpenAPI document has no schema {0:?}")]
     NotFound(String),
     /// The schema of the kind is too large or too deep.
@@ -144,7 +144,7 @@ impl<'a> Document<'a> {
     ///
     /// # Errors
     ///
-    /// Returns [`SchemaError::Document`] if the text is not JSON or has no objects where they belong.
+    /// Returns [`SchemaError::Document`] if the text is not an `OpenAPI` document.
     pub fn parse(json: &'a str) -> Result<Self, SchemaError> {
         let whole: Whole<'a> = serde_json::from_str(json).map_err(SchemaError::Document)?;
         Ok(Self { schemas: whole.components.schemas })
@@ -159,7 +159,7 @@ impl<'a> Document<'a> {
     /// description cannot be used.
     pub fn types_of(&self, kind: &Kind, root: &str) -> Result<Option<(Type, Types)>, SchemaError> {
         let name = self.schemas.iter().find_map(|(name, raw)| {
-            // A schema without readable kinds is not the one that is sought.
+            // A schema without readable kinds describes another kind.
             let kinds: Kinds = serde_json::from_str(raw.get()).unwrap_or_default();
             kinds.kinds.contains(kind).then_some(name)
         });
@@ -173,7 +173,7 @@ impl<'a> Document<'a> {
             types: Types::default(),
         };
         let schema = converter.schema(name)?;
-        let of = converter.convert(&schema, root, true, 0)?;
+        let of = converter.resolve(&schema, root, true, 0)?;
         Ok(of.map(|of| (of, converter.types)))
     }
 }
@@ -183,7 +183,7 @@ struct Converter<'d, 'a> {
     kind: &'d Kind,
     /// Schemas that were referred to.
     schemas: HashMap<String, Rc<Schema>>,
-    /// Names of the schemas around the one that is converted.
+    /// Names of the schemas that contain the schema in hand.
     visited: Vec<String>,
     count: usize,
     types: Types,
@@ -202,10 +202,10 @@ impl Converter<'_, '_> {
         Ok(schema)
     }
 
-    /// Follows a reference and converts what it leads to.
-    fn resolve(&mut self, schema: &Schema, path: &str, depth: usize) -> Result<Option<Type>, SchemaError> {
+    /// Follows a reference and converts the schema to which it leads.
+    fn resolve(&mut self, schema: &Schema, path: &str, root: bool, depth: usize) -> Result<Option<Type>, SchemaError> {
         let Some(reference) = schema.reference() else {
-            return self.convert(schema, path, schema.is_embedded(), depth);
+            return self.convert(schema, path, root || schema.is_embedded(), depth);
         };
         let name = reference.strip_prefix(REFERENCE).unwrap_or(reference);
         if self.visited.iter().any(|each| each == name) {
@@ -213,7 +213,7 @@ impl Converter<'_, '_> {
         }
         let resolved = self.schema(name)?;
         self.visited.push(name.to_owned());
-        let of = self.convert(&resolved, path, resolved.is_embedded(), depth);
+        let of = self.convert(&resolved, path, root || resolved.is_embedded(), depth);
         self.visited.pop();
         of
     }
@@ -231,12 +231,14 @@ impl Converter<'_, '_> {
         Ok(Some(match (schema.types().first().map(String::as_str), format) {
             (Some("array"), _) => {
                 let Some(items) = &schema.items else { return Ok(None) };
-                let Some(of) = self.resolve(items, &format!("{path}.@idx"), depth + 1)? else { return Ok(None) };
+                let Some(of) = self.resolve(items, &format!("{path}.@idx"), false, depth + 1)? else { return Ok(None) };
                 self.named(path, Type::list(of))
             }
             (Some("object"), _) => {
                 if let Some(BoolOrSchema::Schema(values)) = &schema.additional {
-                    let Some(of) = self.resolve(values, &format!("{path}.@elem"), depth + 1)? else { return Ok(None) };
+                    let Some(of) = self.resolve(values, &format!("{path}.@elem"), false, depth + 1)? else {
+                        return Ok(None);
+                    };
                     return Ok(Some(self.named(path, Type::map(Type::String, of))));
                 }
                 self.object(schema, path, root, depth)?
@@ -265,7 +267,7 @@ impl Converter<'_, '_> {
             // The path has the escaped name. Fields without one are converted all the same, for their errors.
             let escaped = escape(name);
             let below = format!("{path}.{}", escaped.as_ref().unwrap_or(name));
-            let of = self.resolve(property, &below, depth + 1)?;
+            let of = self.resolve(property, &below, false, depth + 1)?;
             if let (Some(of), Some(escaped)) = (of, escaped) {
                 fields.insert(escaped, of);
             }

@@ -35,7 +35,7 @@ pub struct Variable {
 /// A kind that a policy is checked with.
 #[derive(Clone, Debug)]
 pub struct CheckedKind {
-    /// The kind.
+    /// The kind that warnings name.
     pub kind: Kind,
     /// Its type with all types in it, or `None` if expressions cannot see its fields.
     pub types: Option<Arc<(Type, Types)>>,
@@ -149,7 +149,7 @@ impl Checker {
     }
 }
 
-/// What expressions see for one kind.
+/// The variables and types that expressions see for one kind.
 struct Scope<'a> {
     environment: Environment,
     types: Vec<&'a Types>,
@@ -204,4 +204,39 @@ fn visible(of: &Type) -> Type {
         | Type::Type(_)
         | Type::Param(_) => Type::Dyn,
     }
+}
+
+/// Returns `true` if two lists of warnings differ in nothing but the digits after the names of kinds.
+///
+/// Upstream writes the nanoseconds of the clock there, so that its warnings need not be written again.
+#[must_use]
+pub fn equal_but_for_digits(one: &[Warning], other: &[Warning], kinds: &[&str]) -> bool {
+    one.len() == other.len()
+        && one.iter().zip(other).all(|(one, other)| {
+            one.field_ref == other.field_ref
+                && without_digits(&one.warning, kinds) == without_digits(&other.warning, kinds)
+        })
+}
+
+/// Replaces the digits that follow the name of a kind by `#`.
+#[must_use]
+pub fn without_digits(text: &str, kinds: &[&str]) -> String {
+    let mut replaced = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let kind =
+            kinds.iter().filter(|kind| !kind.is_empty() && rest.starts_with(**kind)).max_by_key(|kind| kind.len());
+        let Some(kind) = kind else {
+            replaced.push(c);
+            rest = &rest[c.len_utf8()..];
+            continue;
+        };
+        replaced.push_str(kind);
+        let after = &rest[kind.len()..];
+        rest = after.trim_start_matches(|c: char| c.is_ascii_digit());
+        if rest.len() < after.len() {
+            replaced.push('#');
+        }
+    }
+    replaced
 }

@@ -85,21 +85,18 @@ fn refuses_documents_that_cannot_be_used() {
 #[test]
 fn refuses_schemas_that_grow_without_bound() {
     // Each schema refers twice to the next one.
-    let mut others = String::new();
-    for i in 0..40 {
+    let wide = (0..40).map(|i| {
         let next = format!(r##"{{"$ref":"#/components/schemas/S{}"}}"##, i + 1);
-        others += &format!(r#","S{i}":{{"type":"object","properties":{{"a":{next},"b":{next}}}}}"#);
-    }
-    others += r#","S40":{"type":"string"}"#;
-    let wide = document(r##"{"$ref":"#/components/schemas/S0"}"##, &others);
+        format!(r#","S{i}":{{"type":"object","properties":{{"a":{next},"b":{next}}}}}"#)
+    });
+    let wide = wide.chain([r#","S40":{"type":"string"}"#.to_owned()]).collect::<Vec<_>>().concat();
+    let wide = document(r##"{"$ref":"#/components/schemas/S0"}"##, &wide);
     assert!(matches!(types(&wide), Err(SchemaError::TooLarge(_))));
 
-    let mut others = String::new();
-    for i in 0..400 {
-        others += &format!(r##","S{i}":{{"type":"array","items":{{"$ref":"#/components/schemas/S{}"}}}}"##, i + 1);
-    }
-    others += r#","S400":{"type":"string"}"#;
-    let deep = document(r##"{"$ref":"#/components/schemas/S0"}"##, &others);
+    let deep = (0..400)
+        .map(|i| format!(r##","S{i}":{{"type":"array","items":{{"$ref":"#/components/schemas/S{}"}}}}"##, i + 1));
+    let deep = deep.chain([r#","S400":{"type":"string"}"#.to_owned()]).collect::<Vec<_>>().concat();
+    let deep = document(r##"{"$ref":"#/components/schemas/S0"}"##, &deep);
     assert!(matches!(types(&deep), Err(SchemaError::TooLarge(_))));
 
     let deep = document(&format!("{}{}", r#"{"items":"#.repeat(10_000), "}".repeat(10_000)), "");
@@ -112,6 +109,16 @@ fn declares_what_every_resource_has() {
     assert_eq!(found.find_field("K1", "kind"), Some(Type::String));
     assert_eq!(found.find_field("K1.metadata", "generateName"), Some(Type::String));
     assert_eq!(found.find_field("K1.metadata", "namespace"), None);
+}
+
+#[test]
+fn follows_the_reference_of_a_kind() {
+    let json = r##"{"components":{"schemas":{
+        "K":{"$ref":"#/components/schemas/S","x-kubernetes-group-version-kind":[{"group":"","version":"v1","kind":"K"}]},
+        "S":{"type":"object","properties":{"f":{"type":"integer"}}}}}}"##;
+    let (_, found) = types(json).unwrap().unwrap();
+    assert_eq!(found.find_field("K1", "f"), Some(Type::Int));
+    assert_eq!(found.find_field("K1", "kind"), Some(Type::String));
 }
 
 #[test]

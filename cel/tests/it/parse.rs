@@ -79,7 +79,7 @@ fn outcome(source: &str) -> String {
 }
 
 fn corpus() -> Vec<(String, String)> {
-    let rows = include_str!("data/parse.jsonl").lines().map(|line| {
+    let rows = include_str!("../data/parse.jsonl").lines().map(|line| {
         let row: serde_json::Value = serde_json::from_str(line).expect("the corpus must be well formed");
         (
             row["expression"].as_str().expect("the corpus must be well formed").to_owned(),

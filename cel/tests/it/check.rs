@@ -91,7 +91,7 @@ struct Row {
 }
 
 static CORPUS: LazyLock<Vec<Row>> = LazyLock::new(|| {
-    let rows = include_str!("data/check.jsonl").lines().map(|line| {
+    let rows = include_str!("../data/check.jsonl").lines().map(|line| {
         let row: serde_json::Value = serde_json::from_str(line).expect("the corpus must be well formed");
         let text = |key: &str| row[key].as_str().map(str::to_owned);
         let expected = text("type").ok_or_else(|| text("issues").expect("the corpus must be well formed"));
@@ -160,6 +160,44 @@ fn checks_deep_and_long_expressions_without_overflowing_the_stack() {
     }
 }
 
+/// The stack of a thread is small here, so that callers need no large one.
+#[test]
+fn refuses_or_checks_any_nesting_with_a_small_stack() {
+    let nested = |(open, inner, close): (&str, &str, &str), times| {
+        format!("{}{inner}{}", open.repeat(times), close.repeat(times))
+    };
+    let forms = [
+        ("[", "1", "]"),
+        ("{1: ", "1", "}"),
+        ("{", "1", ": 1}"),
+        ("size(", "s", ")"),
+        ("s.contains(", "s", ")"),
+        ("(", "s", ").size()"),
+        ("b ? 1 : ", "1", ""),
+        ("!(", "b", ")"),
+        ("1 + (", "1", ")"),
+        ("b && (", "b", ")"),
+        ("Obj{s: ", "s", "}"),
+        ("ls[", "0", "]"),
+        ("ls.all(x, ", "b", ")"),
+        ("m.transformMap(k, v, ", "1", ")"),
+        ("os.optMap(x, ", "1", ")"),
+        ("os.optFlatMap(x, ", "os", ")"),
+        ("ls.sortBy(x, ", "1", ")"),
+        ("[optional.none()].map(x, [x, ", "[]", "])"),
+    ];
+    let deepest = move || {
+        for form in forms {
+            for times in [10, 20, 30, 40, 60, 80, 120, 240, 245, 248, 249, 250, 1_000] {
+                let issues = ENVIRONMENT.compile(&nested(form, times), &Objects).map_err(|issues| issues.to_string());
+                assert!(times <= 250 || issues.is_err(), "{form:?}");
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().stack_size(1536 * 1024).spawn(deepest).expect("a thread must start");
+    thread.join().expect("the thread must not fail");
+}
+
 #[test]
 fn keeps_a_hundred_problems() {
     let expression = format!("[undeclared{}]", ", undeclared".repeat(149));
@@ -218,7 +256,7 @@ fn names_the_line_of_a_declaration_that_cannot_be_read() {
 proptest! {
     #[test]
     fn never_panics(source in any::<String>()) {
-        let _ = ENVIRONMENT.compile(&source, &Objects).map_err(|issues| issues.to_string());
+        drop(ENVIRONMENT.compile(&source, &Objects).map_err(|issues| issues.to_string()));
     }
 
     #[test]
@@ -229,6 +267,6 @@ proptest! {
         let end = (at + 1).min(chars.len());
         chars.splice(at..end, put.chars());
         let source = chars.into_iter().collect::<String>();
-        let _ = ENVIRONMENT.compile(&source, &Objects).map_err(|issues| issues.to_string());
+        drop(ENVIRONMENT.compile(&source, &Objects).map_err(|issues| issues.to_string()));
     }
 }

@@ -1,0 +1,5 @@
+//! The parser and the checker beside cel-go's.
+
+mod check;
+mod mutations;
+mod parse;
