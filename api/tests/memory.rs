@@ -312,8 +312,8 @@ fn cached_objects_are_small() {
         ("metadata of an address", cost_of::<PartialObjectMeta>(&address, &none), (300, 3)),
         ("autoscaler", cost_of::<HorizontalPodAutoscaler>(&autoscaler(), &none), (1700, 6)),
         ("quota", cost_of::<ResourceQuota>(&quota, &none), (1400, 7)),
-        ("claim of a device", cost_of::<ResourceClaim>(&device_claim, &of_devices), (0, 0)),
-        ("pod with a claim of a device", cost_of::<Pod>(&device_pod, &of_claims), (0, 0)),
+        ("claim of a device", cost_of::<ResourceClaim>(&device_claim, &of_devices), (580, 7)),
+        ("pod with a claim of a device", cost_of::<Pod>(&device_pod, &of_claims), (540, 6)),
     ] {
         if bytes > most_bytes || allocations > most_allocations {
             larger.push(format!("{bytes} bytes in {allocations} allocations per {kind}"));

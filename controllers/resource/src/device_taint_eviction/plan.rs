@@ -9,7 +9,7 @@ use kcm_framework::api::views::{AllocatedDevice, ClaimDevices, Pod, PodClaims, R
 use kcm_framework::api::{InternedStr, PartReader, Uid};
 use kcm_framework::informers::Index;
 
-use crate::shared::{DeviceTaintRule, ResourceSlice, is_for_pod, is_reserved_for, used_claims};
+use crate::shared::{Device, DeviceTaintRule, ResourceSlice, is_for_pod, is_reserved_for, used_claims};
 
 /// Driver and name of a pool.
 pub(super) type PoolKey = (InternedStr, InternedStr);
@@ -86,7 +86,7 @@ impl Taints {
         let mut eviction = None;
         for slice in self.slices.newest(&device.driver, &device.pool) {
             let published = slice.devices.iter().filter(|published| published.name == device.device);
-            for taint in published.flat_map(|published| published.evicting()) {
+            for taint in published.flat_map(Device::evicting) {
                 let origin = Origin::Slice { name: InternedStr::from(slice.metadata.key.name()) };
                 eviction = Eviction::join(eviction, by_taint(taint, &device.tolerations, origin));
             }
@@ -117,12 +117,12 @@ fn by_taint(taint: &Taint, tolerations: &[Toleration], origin: Origin) -> Option
     };
     let mut seconds: Option<i64> = None;
     for toleration in tolerations.iter().filter(tolerates) {
-        let tolerated = toleration.toleration_seconds?.max(0);
-        seconds = Some(seconds.map_or(tolerated, |fewest| fewest.min(tolerated)));
+        let own = toleration.toleration_seconds?.max(0);
+        seconds = Some(seconds.map_or(own, |fewest| fewest.min(own)));
     }
-    let tolerated = SignedDuration::from_secs(seconds.unwrap_or(0));
+    let wait = SignedDuration::from_secs(seconds.unwrap_or(0));
     // A time that the clock does not reach.
-    let due = since.checked_add(tolerated).unwrap_or(Timestamp::MAX);
+    let due = since.checked_add(wait).unwrap_or(Timestamp::MAX);
     Some(Eviction { due, origins: BTreeSet::from([origin]) })
 }
 

@@ -41,15 +41,13 @@ impl Progress {
     pub(super) fn set(&mut self, pod: &Pod, eviction: &Eviction) -> bool {
         let uid = &pod.metadata.uid;
         let entry = self.pending.get_mut(&pod.metadata.key).filter(|pending| pending.uid == *uid);
-        match entry {
-            Some(pending) => std::mem::replace(&mut pending.eviction, eviction.clone()) != *eviction,
-            None => {
-                let (uid, eviction) = (uid.clone(), eviction.clone());
-                let pending = Pending { uid, eviction, is_announced: false, is_counted: false };
-                self.pending.insert(pod.metadata.key.clone(), pending);
-                true
-            }
+        if let Some(pending) = entry {
+            return std::mem::replace(&mut pending.eviction, eviction.clone()) != *eviction;
         }
+        let (uid, eviction) = (uid.clone(), eviction.clone());
+        let pending = Pending { uid, eviction, is_announced: false, is_counted: false };
+        self.pending.insert(pod.metadata.key.clone(), pending);
+        true
     }
 
     /// Returns `true` for the first call since the eviction of the Pod is pending.

@@ -8,6 +8,7 @@ use crate::shared::{Entry, EntryClaim, is_for_pod, is_reserved_for};
 
 /// The feature gates of the controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "gates are on or off")]
 pub(super) struct Features {
     pub(super) admin_access: bool,
     pub(super) prioritized_list: bool,

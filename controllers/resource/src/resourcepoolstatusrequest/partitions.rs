@@ -71,16 +71,16 @@ pub(super) fn partitions(
     }
     let mut groups: BTreeMap<(&str, &str), Group<'_>> = BTreeMap::new();
     for Typed { device, attribute } in typed.into_iter().filter(|typed| !typed.device.consumes.is_empty()) {
-        let Some(type_) = value_of(device, pool.driver, attribute) else {
+        let Some(value) = value_of(device, pool.driver, attribute) else {
             let (device, attribute) = (device.name.to_string(), attribute.to_owned());
             return Err(PartitionError::NoType { device, pool: name(), attribute });
         };
-        let group = groups.entry((attribute, type_)).or_default();
+        let group = groups.entry((attribute, value)).or_default();
         let cost = cost(device);
         if group.total == 0 {
             group.cost = cost;
         } else if group.cost != cost {
-            return Err(PartitionError::OtherCost { type_: type_.to_owned(), pool: name() });
+            return Err(PartitionError::OtherCost { type_: value.to_owned(), pool: name() });
         }
         group.total += 1;
         if !in_use.devices.contains(&device.name) {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kcm_framework::api::views::AllocatedDevice;
+use kcm_framework::api::views::{AllocatedDevice, Taint};
 use kcm_framework::api::{InternedStr, ResourceQuantity};
 
 use super::views::{CounterSet, PublishedDevice, PublishedSlice};
@@ -79,7 +79,7 @@ impl<'a> Pool<'a> {
     /// Number of devices with a taint, of their own or of a rule, that prevents scheduling.
     pub(super) fn unavailable(&self, rules: &[Arc<DeviceTaintRule>]) -> usize {
         let is_tainted = |device: &&PublishedDevice| {
-            device.taints.iter().any(|taint| taint.prevents_scheduling())
+            device.taints.iter().any(Taint::prevents_scheduling)
                 || rules
                     .iter()
                     .any(|rule| rule.taint.prevents_scheduling() && rule.selects(self.driver, self.name, &device.name))

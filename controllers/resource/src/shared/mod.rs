@@ -9,4 +9,4 @@ pub(crate) use gates::{
     PRIORITIZED_LIST, WORKLOAD_CLAIMS,
 };
 pub(crate) use used_claims::{Entry, EntryClaim, SCHEDULING, beside, is_for_pod, is_reserved_for, used_claims};
-pub(crate) use views::{DeviceTaintRule, PROGRESS, ResourceSlice};
+pub(crate) use views::{Device, DeviceTaintRule, PROGRESS, ResourceSlice};

@@ -80,8 +80,7 @@ pub(crate) enum Roles {
 /// Asserts that all requests of an identity fit upstream's role. The manager itself fills caches and sends events.
 pub(crate) fn fits_role(cluster: &TestCluster, identity: &str, roles: Roles) {
     let roles: Value = serde_json::from_str(ROLES[roles as usize]).expect("the table is JSON");
-    let rules =
-        roles["clusterRoles"][format!("system:controller:{identity}")].as_array().expect("the role exists").clone();
+    let role = roles["clusterRoles"][format!("system:controller:{identity}")].as_array().expect("the role exists");
     let has = |rule: &Value, field: &str, value: &str| {
         rule[field].as_array().is_some_and(|values| values.iter().any(|allowed| allowed == value))
     };
@@ -105,6 +104,6 @@ pub(crate) fn fits_role(cluster: &TestCluster, identity: &str, roles: Roles) {
         let is_allowed = |rule: &Value| {
             has(rule, "apiGroups", group) && has(rule, "resources", &resource) && has(rule, "verbs", verb)
         };
-        assert!(rules.iter().any(is_allowed), "{verb} {resource} is forbidden: {} {}", request.method, request.path);
+        assert!(role.iter().any(is_allowed), "{verb} {resource} is forbidden: {} {}", request.method, request.path);
     }
 }

@@ -10,7 +10,7 @@ use crate::device_taint_eviction::event_mapping::{change_of_rule, devices_of_sli
 use crate::device_taint_eviction::plan::Slices;
 use crate::tests::key;
 
-fn pod(node: &str, status: Value) -> Value {
+fn pod(node: &str, status: &Value) -> Value {
     json!({
         "metadata": { "namespace": "shop", "name": "web", "uid": "u" },
         "spec": { "nodeName": node, "resourceClaims": [{ "name": "gpu", "resourceClaimTemplateName": "t" }] },
@@ -28,20 +28,20 @@ fn s60_a_pod_is_enqueued_by_what_decides() {
         status["conditions"] = json!([{ "type": "DisruptionTarget", "status": "True" }]);
         status
     };
-    let mut recreated = pod("n", named());
+    let mut recreated = pod("n", &named());
     recreated["metadata"]["uid"] = json!("v");
     let without = json!({ "metadata": { "namespace": "shop", "name": "web" }, "spec": { "nodeName": "n" } });
     let deleted = |pod: Value| Change::<Pod>::Deleted { last: pod_view(&pod), final_state_known: true };
     for (name, change, is_tainted, is_enqueued) in [
-        ("added with a tainted claim", added(pod("n", named())), true, true),
-        ("added with another claim", added(pod("n", named())), false, false),
-        ("added without a node", added(pod("", named())), true, false),
+        ("added with a tainted claim", added(pod("n", &named())), true, true),
+        ("added with another claim", added(pod("n", &named())), false, false),
+        ("added without a node", added(pod("", &named())), true, false),
         ("added without claims", added(without.clone()), true, false),
-        ("assigned", updated(pod("", named()), pod("n", named())), false, true),
-        ("named", updated(pod("n", json!({})), pod("n", named())), false, true),
-        ("status only", updated(pod("n", named()), pod("n", conditions())), true, false),
-        ("t38: recreated", updated(pod("n", named()), recreated), false, true),
-        ("deleted", deleted(pod("n", named())), false, true),
+        ("assigned", updated(pod("", &named()), pod("n", &named())), false, true),
+        ("named", updated(pod("n", &json!({})), pod("n", &named())), false, true),
+        ("status only", updated(pod("n", &named()), pod("n", &conditions())), true, false),
+        ("t38: recreated", updated(pod("n", &named()), recreated), false, true),
+        ("deleted", deleted(pod("n", &named())), false, true),
         ("deleted without claims", deleted(without), true, false),
     ] {
         let needs = needs();

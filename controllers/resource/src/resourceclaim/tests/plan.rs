@@ -39,18 +39,28 @@ fn removed(uids: &[&str]) -> Vec<Uid> {
     uids.iter().map(|uid| Uid::from(*uid)).collect()
 }
 
-#[test]
-fn s77_to_s80_a_claim_is_released_with_its_last_reservation() {
-    let protected = || json!({ "finalizers": ["a.example.com/b", FINALIZER] });
-    let terminating = || json!({ "finalizers": [FINALIZER], "deletionTimestamp": "2026-01-01T00:00:00Z" });
-    let default = || Case {
+fn protected() -> Value {
+    json!({ "finalizers": ["a.example.com/b", FINALIZER] })
+}
+
+fn terminating() -> Value {
+    json!({ "finalizers": [FINALIZER], "deletionTimestamp": "2026-01-01T00:00:00Z" })
+}
+
+/// A claim that two consumers use.
+fn default() -> Case {
+    Case {
         name: "",
         claim: claim(protected(), true, &["a", "b"]),
         ended: &[],
         owner: Owner::None,
         is_releasing: false,
         plan: Plan::default(),
-    };
+    }
+}
+
+#[test]
+fn s77_to_s80_a_claim_is_released_with_its_last_reservation() {
     for case in [
         Case { name: "in use", ..default() },
         Case {

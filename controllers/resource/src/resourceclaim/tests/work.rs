@@ -17,7 +17,7 @@ fn template_entry() -> Value {
     json!([{ "name": "gpu", "resourceClaimTemplateName": "t" }])
 }
 
-fn pod(spec: Value, status: Value) -> Value {
+fn pod(spec: &Value, status: &Value) -> Value {
     json!({ "metadata": { "namespace": "shop", "name": "web", "uid": "u" }, "spec": spec, "status": status })
 }
 
@@ -58,32 +58,32 @@ fn s67_a_pod_has_work_if_a_claim_is_missing_or_not_reserved() {
     };
     let allocated = json!({ "allocation": {} });
     let reserved = json!({ "allocation": {}, "reservedFor": [{ "resource": "pods", "name": "web", "uid": "u" }] });
-    let none = json!({});
+    let empty = json!({});
     for (name, pod, claim, has_work) in [
-        ("no name yet", pod(of_template(), json!({})), None, true),
+        ("no name yet", pod(&of_template(), &json!({})), None, true),
         (
             "empty name",
-            pod(of_template(), json!({ "resourceClaimStatuses": [{ "name": "gpu", "resourceClaimName": "" }] })),
+            pod(&of_template(), &json!({ "resourceClaimStatuses": [{ "name": "gpu", "resourceClaimName": "" }] })),
             None,
             true,
         ),
-        ("not needed", pod(of_template(), json!({ "resourceClaimStatuses": [{ "name": "gpu" }] })), None, false),
-        ("unknown field", pod(json!({ "resourceClaims": [{ "name": "gpu" }] }), json!({})), None, true),
-        ("missing", pod(of_template(), named()), None, true),
-        ("missing, of the user", pod(of_user(), json!({})), None, false),
-        ("not scheduled", pod(of_template(), named()), Some(claim("u", &allocated)), false),
-        ("scheduled, not allocated", pod(node(of_template()), named()), Some(claim("u", &none)), false),
-        ("scheduled, not reserved", pod(node(of_template()), named()), Some(claim("u", &allocated)), true),
-        ("scheduled, not reserved, of the user", pod(node(of_user()), json!({})), Some(claim("v", &allocated)), true),
-        ("reserved", pod(node(of_template()), named()), Some(claim("u", &reserved)), false),
-        ("of another owner", pod(node(of_template()), named()), Some(claim("v", &allocated)), false),
+        ("not needed", pod(&of_template(), &json!({ "resourceClaimStatuses": [{ "name": "gpu" }] })), None, false),
+        ("unknown field", pod(&json!({ "resourceClaims": [{ "name": "gpu" }] }), &json!({})), None, true),
+        ("missing", pod(&of_template(), &named()), None, true),
+        ("missing, of the user", pod(&of_user(), &json!({})), None, false),
+        ("not scheduled", pod(&of_template(), &named()), Some(claim("u", &allocated)), false),
+        ("scheduled, not allocated", pod(&node(of_template()), &named()), Some(claim("u", &empty)), false),
+        ("scheduled, not reserved", pod(&node(of_template()), &named()), Some(claim("u", &allocated)), true),
+        ("scheduled, not reserved, of the user", pod(&node(of_user()), &json!({})), Some(claim("v", &allocated)), true),
+        ("reserved", pod(&node(of_template()), &named()), Some(claim("u", &reserved)), false),
+        ("of another owner", pod(&node(of_template()), &named()), Some(claim("v", &allocated)), false),
         (
             "t44: finished",
-            pod(node(of_user()), with_phase(json!({}), "Succeeded")),
+            pod(&node(of_user()), &with_phase(json!({}), "Succeeded")),
             Some(claim("v", &allocated)),
             false,
         ),
-        ("finished, no name yet", pod(of_template(), with_phase(json!({}), "Failed")), None, false),
+        ("finished, no name yet", pod(&of_template(), &with_phase(json!({}), "Failed")), None, false),
     ] {
         let (pod, needs) = (pod_view(&pod), needs());
         let used = needs.reader::<PodClaims>().unwrap();
@@ -96,7 +96,7 @@ fn s67_a_pod_has_work_if_a_claim_is_missing_or_not_reserved() {
 fn s67_a_claim_of_a_group_is_no_work_of_its_pods() {
     let group_of = |features, claims: &Value, exists: bool| {
         let spec = json!({ "resourceClaims": template_entry(), "schedulingGroup": { "podGroupName": "g" } });
-        let (pod, needs) = (pod_view(&pod(spec, named())), needs());
+        let (pod, needs) = (pod_view(&pod(&spec, &named())), needs());
         let used = needs.reader::<PodClaims>().unwrap();
         let group = exists.then(|| group(claims, &json!([])));
         pod_has_work(&pod, used.of(&pod), features, |_| Lookup::Absent, |_| found(group.as_ref()))

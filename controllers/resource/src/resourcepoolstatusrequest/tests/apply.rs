@@ -75,8 +75,8 @@ async fn s81_a_request_gets_one_status() {
     assert_eq!(counts(cluster.sandbox()), Some([2, 1]), "it is never computed again");
     let path = "/apis/resource.k8s.io/v1alpha3/resourcepoolstatusrequests/r/status";
     assert_eq!(requests(&cluster), ["GET /apis/resource.k8s.io/v1/resourceslices".to_owned(), format!("PATCH {path}")]);
-    let patch = &cluster.bodies_of(NAME, "PATCH")[0];
-    assert!(patch["metadata"]["resourceVersion"].is_string() && patch["metadata"]["uid"].is_string(), "{patch}");
+    let body = &cluster.bodies_of(NAME, "PATCH")[0];
+    assert!(body["metadata"]["resourceVersion"].is_string() && body["metadata"]["uid"].is_string(), "{body}");
     fits_role(&cluster, NAME, Roles::Gated);
     let metrics = cluster.metrics();
     for line in [
