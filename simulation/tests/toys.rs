@@ -170,25 +170,25 @@ fn nothing_is_found_in_a_controller_without_a_mistake() {
 
 #[test]
 fn a_record_before_the_write_that_it_records_is_found() {
-    check::<GUARDED_BY_ITS_OWN_RECORD>("O2", "");
+    check::<GUARDED_BY_ITS_OWN_RECORD>("O2", "toy shop/web write 2: fail after 500\n");
 }
 
 #[test]
 fn a_record_of_a_generated_name_after_its_creation_is_found() {
-    check::<RECORDED_AFTERWARDS>("O2", "");
+    check::<RECORDED_AFTERWARDS>("O2", "toy shop/web write 2: lose response\n");
 }
 
 #[test]
 fn a_finalizer_that_is_removed_too_early_is_found() {
-    check::<FINALIZER_FIRST>("O2", "");
+    check::<FINALIZER_FIRST>("O2", "toy shop/web write 3: fail after 500\n");
 }
 
 #[test]
 fn a_controller_that_acts_on_edges_is_found() {
-    check::<ACTS_ON_EDGES>("O2", "");
+    check::<ACTS_ON_EDGES>("O2", "toy shop/web write 2: fail before 500\n");
 }
 
 #[test]
 fn ignored_errors_are_found() {
-    check::<IGNORES_ERRORS>("O2", "");
+    check::<IGNORES_ERRORS>("O2", "toy shop/web write 2: fail before 500\n");
 }

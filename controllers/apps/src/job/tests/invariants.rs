@@ -33,6 +33,23 @@ fn is_tracked(pod: &Value) -> bool {
     items(pod, "/metadata/finalizers").iter().any(|finalizer| finalizer == TRACKING)
 }
 
+fn is_indexed(job: &Value) -> bool {
+    text(job, "/spec/completionMode") == "Indexed"
+}
+
+/// The first and last index of each range of completed indexes.
+fn completed_ranges(job: &Value) -> impl Iterator<Item = (i64, i64)> {
+    text(job, "/status/completedIndexes").split(',').filter_map(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        Some((first.parse().ok()?, last.parse().ok()?))
+    })
+}
+
+fn is_completed(job: &Value, index: &str) -> bool {
+    let of = |(first, last): (i64, i64)| index.parse().is_ok_and(|index: i64| (first..=last).contains(&index));
+    completed_ranges(job).any(of)
+}
+
 fn has_ended(job: &Value) -> bool {
     has_condition(job, "Complete") || has_condition(job, "Failed")
 }
@@ -47,8 +64,10 @@ fn uncounted(job: &Value) -> BTreeSet<&str> {
     lists.into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
+/// Number of pods that were counted by their uids. Completed indexes are counted by themselves.
 fn counted(job: &Value) -> i64 {
-    number(job, "/status/succeeded") + number(job, "/status/failed")
+    let succeeded = if is_indexed(job) { 0 } else { number(job, "/status/succeeded") };
+    succeeded + number(job, "/status/failed")
 }
 
 /// Calls `look` for each pod that the loop creates, with the job that the reconcile has seen.
@@ -85,7 +104,11 @@ fn finalizers_leave_only_after_the_record(history: &History) -> Held {
             .iter()
             .filter_map(|change| change.after.as_deref())
             .any(|object| uid(object) == owner && uncounted(object).contains(uid(before)));
-        let was_before = job.is_some_and(|job| uncounted(job).contains(uid(before)));
+        // The completed index of a pod is its record.
+        let was_before = job.is_some_and(|job| {
+            let is_completed = is_indexed(job) && is_completed(job, text(before, INDEX));
+            uncounted(job).contains(uid(before)) || is_completed
+        });
         holds(is_free || was_recorded || was_before, "D6.2", "a pod is released before it is recorded", at, change)
     })
 }
@@ -98,6 +121,9 @@ fn each_pod_is_counted_once(history: &History) -> Held {
         let are_counted = grown == count(left.iter());
         // The first status of a job may count pods that have no finalizer, and so never were uncounted.
         holds(are_counted || left.is_empty() && grown == 0, "D6.1", "pods are not counted once", at, change)?;
+        let completed: i64 = completed_ranges(after).map(|(first, last)| last - first + 1).sum();
+        let are_equal = !is_indexed(after) || number(after, "/status/succeeded") == completed;
+        holds(are_equal, "D6.1", "the completed indexes are not counted once", at, change)?;
         let mut held = of(objects, &PODS).filter(|pod| left.contains(uid(pod)) && is_tracked(pod));
         holds(held.next().is_none(), "D6.3", "a pod is counted that still has its finalizer", at, change)
     })
@@ -106,18 +132,12 @@ fn each_pod_is_counted_once(history: &History) -> Held {
 /// D6.4: an index has one active pod, lies within the completions, and is not completed.
 fn indexes_are_run_once_at_a_time(history: &History) -> Held {
     created_pods(history, |at, change, objects, (pod, job)| {
-        if text(job, "/spec/completionMode") != "Indexed" {
+        if !is_indexed(job) {
             return Ok(());
         }
         let index = text(pod, INDEX);
         let is_within = index.parse().is_ok_and(|index: i64| (0..number(job, "/spec/completions")).contains(&index));
-        let completed = text(job, "/status/completedIndexes").split(',').any(|range| match range.split_once('-') {
-            Some((first, last)) => match (first.parse::<i64>(), last.parse::<i64>(), index.parse::<i64>()) {
-                (Ok(first), Ok(last), Ok(index)) => (first..=last).contains(&index),
-                _ => false,
-            },
-            None => range == index && !range.is_empty(),
-        });
+        let completed = is_completed(job, index);
         let mut twins =
             controlled(objects, &PODS, uid(job)).filter(|other| is_active(other) && text(other, INDEX) == index);
         let is_right = is_within && !completed && twins.next().is_none();
@@ -216,6 +236,16 @@ fn a_pod_is_recorded_then_released_then_counted() {
         status(released(recorded()), json!({ "succeeded": 2 }))
     });
     check("D6.3", each_pod_is_counted_once, counted(released(recorded())), counted(recorded()));
+}
+
+#[test]
+fn a_completed_index_records_its_pod() {
+    let spec = json!({ "completionMode": "Indexed", "parallelism": 1, "completions": 4 });
+    let begun = || story(job(&spec, &json!({})), [pod("web-0", "Succeeded")]);
+    let completed =
+        |indexes: &str, succeeded: i64| status(begun(), json!({ "completedIndexes": indexes, "succeeded": succeeded }));
+    check("D6.2", finalizers_leave_only_after_the_record, released(completed("0-1", 2)), released(completed("1-3", 3)));
+    check("D6.1", each_pod_is_counted_once, completed("0,2-3", 3), completed("0,2-3", 2));
 }
 
 #[test]

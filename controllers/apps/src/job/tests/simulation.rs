@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::invariants::RULES;
 use crate::job::DESCRIPTOR;
 use crate::tests::cluster::{NAMESPACE, key};
-use crate::tests::scenarios::{active_pods, annotate, delete_a_pod, get, merge, scenario, web};
+use crate::tests::scenarios::{active_pods, annotate, delete_a_pod, get, scenario, web};
 
 fn job(mode: &str) -> Value {
     web(json!({
@@ -33,7 +33,6 @@ fn indexed() -> Scenario {
 }
 
 fn of(name: &str, mode: &str) -> Scenario {
-    let suspend = |suspend: bool| merge(&Job::RESOURCE, json!({ "spec": { "suspend": suspend } }));
     scenario(name, [DESCRIPTOR], &[RULES])
         .object(&Job::RESOURCE, job(mode))
         .act("annotate", annotate(&Job::RESOURCE))
@@ -47,13 +46,8 @@ fn of(name: &str, mode: &str) -> Scenario {
             }
         })
         .act("delete-pod", delete_a_pod)
-        .act("suspend", suspend(true))
-        .act("resume", suspend(false))
         .goal(|sandbox| {
             let job = get(sandbox, &Job::RESOURCE);
-            if job["spec"]["suspend"] == true {
-                return true;
-            }
             let conditions = job["status"]["conditions"].as_array().cloned().unwrap_or_default();
             let is_free = |pod: &Value| pod["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty);
             conditions.iter().any(|one| one["type"] == "Complete" && one["status"] == "True")

@@ -86,12 +86,15 @@ fn scales_down_from_the_highest(history: &History) -> Held {
 
 /// D4.4: an update deletes only pods of another revision, at or above the partition.
 fn updates_only_above_the_partition(history: &History) -> Held {
-    writes_of_pods(history, |at, change, _, (pod, set)| {
+    writes_of_pods(history, |at, change, objects, (pod, set)| {
         let own = ordinal(pod).unwrap_or(-1);
         if !deletes(change) || !range(set).contains(&own) {
             return Ok(());
         }
-        let is_old = text(pod, REVISION) != text(set, "/status/updateRevision");
+        // The reconcile that creates a revision updates to it before a status names it.
+        let revisions = controlled(objects, &ControllerRevision::RESOURCE, uid(set));
+        let newest = revisions.max_by_key(|revision| number(revision, "/revision")).map(name);
+        let is_old = text(pod, REVISION) != newest.unwrap_or(text(set, "/status/updateRevision"));
         let is_above = own >= number(set, "/spec/updateStrategy/rollingUpdate/partition");
         holds(is_old && is_above, "D4.4", "a pod is deleted that need not be updated", at, change)
     })

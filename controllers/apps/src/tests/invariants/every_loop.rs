@@ -153,13 +153,14 @@ fn map(object: &Value, field: &str) -> BTreeMap<String, Value> {
     fields.into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// D1.12: a request for a status changes nothing but the status.
+/// D1.12: a request for a status changes nothing but the status. Deployments and ReplicaSets carry annotations too.
 pub(crate) fn statuses_change_nothing_else(history: &History) -> Held {
     let rest = |object: &Value| {
         let mut object = object.clone();
         object["status"] = Value::Null;
         object["metadata"]["resourceVersion"] = Value::Null;
         object["metadata"]["managedFields"] = Value::Null;
+        object["metadata"]["annotations"] = Value::Null;
         object
     };
     by_loops(history, |at, change, _, _| {
