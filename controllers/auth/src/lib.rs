@@ -4,6 +4,7 @@
 
 pub mod clusterrole_aggregation;
 pub mod legacy_serviceaccount_token_cleaner;
+pub mod podcertificaterequest_cleaner;
 pub mod root_ca_certificate_publisher;
 pub mod serviceaccount;
 pub mod serviceaccount_token;
