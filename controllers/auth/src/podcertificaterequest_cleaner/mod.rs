@@ -37,7 +37,7 @@ mod tests;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use kcm_framework::config::POD_CERTIFICATE_REQUEST;
+use kcm_framework::config::gates::POD_CERTIFICATE_REQUEST;
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops};
 
 use plan::PodCertificateRequest;
