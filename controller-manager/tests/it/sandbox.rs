@@ -70,10 +70,11 @@ async fn it_tells_what_runs_serves_an_ordinary_client_and_leaves_nothing() {
                        endpointslice-controller, endpointslice-mirroring-controller, \
                        ephemeral-volume-controller, garbage-collector-controller, \
                        horizontal-pod-autoscaler-controller, job-controller, \
+                       kube-apiserver-serving-clustertrustbundle-publisher-controller, \
                        legacy-serviceaccount-token-cleaner-controller, \
                        namespace-controller, node-ipam-controller, node-lifecycle-controller, \
                        persistentvolume-protection-controller, persistentvolumeclaim-protection-controller, \
-                       pod-garbage-collector-controller, replicaset-controller, \
+                       pod-garbage-collector-controller, podcertificaterequest-cleaner-controller, replicaset-controller, \
                        replicationcontroller-controller, resourcequota-controller, \
                        root-ca-certificate-publisher-controller, service-cidr-controller, \
                        serviceaccount-controller, serviceaccount-token-controller, statefulset-controller, \

@@ -39,6 +39,7 @@ mod tests;
 use kcm_framework::api::ObjectKey;
 use kcm_framework::config::gates::CLUSTER_TRUST_BUNDLE;
 use kcm_framework::informers::{Change, ListOptions};
+use kcm_framework::workqueue::Priority;
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, Source};
 
 use crate::shared::{ROOT_CA_FILE, root_ca};
@@ -60,15 +61,12 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     }
     let key = ObjectKey::cluster_scoped(name(&root_ca));
     let mut control_loop = context.control_loop("ca_cert_publisher_cluster_trust_bundles").barrier();
-    let of_signer =
-        ListOptions { field_selector: Some(format!("spec.signerName={SIGNER}")), ..ListOptions::default() };
+    let of_signer = ListOptions { field_selector: Some(format!("spec.signerName={SIGNER}")), ..ListOptions::default() };
     let of_change = key.clone();
-    let bundles = control_loop.watches_for(
-        Source::known().list_options(of_signer),
-        move |_: &Change<TrustBundle>| [of_change.clone()],
-    );
+    let bundles = control_loop
+        .watches_for(Source::known().list_options(of_signer), move |_: &Change<TrustBundle>| [of_change.clone()]);
     // Without any bundle no event enqueues the key.
-    control_loop.queue().add(key);
+    control_loop.queue().add(key, Priority::Initial);
     let metrics = Metrics::register(context.metrics())?;
     Ok(control_loop.reconcile(Reconciler { bundles, root_ca: root_ca.into(), metrics }).into())
 }

@@ -21,8 +21,10 @@ kcm_framework::api::view! {
     pub(super) struct TrustBundleView {
         resource: Resource::cluster_scoped("certificates.k8s.io", "v1", "clustertrustbundles", "ClusterTrustBundle");
 
-        /// `spec.trustBundle`
-        pub(super) bundle: Arc<str> = "spec" / "trustBundle";
+        "spec" {
+            /// `spec.trustBundle`
+            pub(super) bundle: String = "trustBundle";
+        }
     }
 }
 
@@ -66,7 +68,7 @@ pub(super) fn plan(root_ca: &str, cached: Vec<Arc<TrustBundle>>) -> Result<Plan,
             "metadata": { "name": name },
             "spec": { "signerName": SIGNER, "trustBundle": root_ca },
         })),
-        Some(bundle) if *bundle.bundle == *root_ca => Publication::None,
+        Some(bundle) if bundle.bundle == root_ca => Publication::None,
         Some(bundle) => {
             let mut updated = TrustBundle::clone(bundle);
             updated.document.set(&["spec", "trustBundle"], root_ca)?;

@@ -46,17 +46,16 @@ fn p4_the_name_ends_in_24_digits_of_the_digest_of_the_content() {
 fn p5_p6_the_bundle_is_published_before_all_others_are_deleted() {
     let current = name("CA");
     let publish = |names: &[(&str, &str)]| {
-        let cached = names.iter().map(|(name, content)| {
-            Arc::new(TrustBundle::decode(&bundle(name, SIGNER, content).to_string()).unwrap())
-        });
+        let cached = names
+            .iter()
+            .map(|(name, content)| Arc::new(TrustBundle::decode(&bundle(name, SIGNER, content).to_string()).unwrap()));
         let plan = plan("CA", cached.collect()).unwrap();
         let written: Option<Value> = match plan.publication {
             Publication::None => None,
             Publication::Create(created) => Some(created),
             Publication::Update(updated) => Some(serde_json::from_str(updated.document.as_str()).unwrap()),
         };
-        let outdated: Vec<String> =
-            plan.outdated.iter().map(|bundle| bundle.metadata.key.name().to_owned()).collect();
+        let outdated: Vec<String> = plan.outdated.iter().map(|bundle| bundle.metadata.key.name().to_owned()).collect();
         (written, outdated)
     };
     let missing = json!({
@@ -93,7 +92,8 @@ fn content(sandbox: &Sandbox, name: &str) -> Option<Value> {
 }
 
 async fn is_published(cluster: &TestCluster) {
-    let is_right = |sandbox: &Sandbox| content(sandbox, &name(CA)) == Some(json!(CA)) && content(sandbox, OLD).is_none();
+    let is_right =
+        |sandbox: &Sandbox| content(sandbox, &name(CA)) == Some(json!(CA)) && content(sandbox, OLD).is_none();
     cluster.eventually("the bundle is published", is_right).await;
 }
 
@@ -166,7 +166,7 @@ async fn it_ends_the_same_whatever_write_it_is_killed_after() {
 #[tokio::test(start_paused = true)]
 async fn it_ends_the_same_with_lost_responses_and_errors() {
     for fault in passing_faults() {
-        let cluster = environment().prepare(move |sandbox| sandbox.faults().inject(fault)).start().await;
+        let cluster = environment().prepare(move |sandbox| drop(sandbox.faults().inject(fault))).start().await;
         life(&cluster).await;
     }
 }
