@@ -19,6 +19,8 @@ fn rule_of(kind: &Kind) -> Rule {
     match (&*kind.resource.group, &*kind.resource.plural) {
         ("", "namespaces" | "services") | ("apps", "statefulsets") => names::label,
         ("rbac.authorization.k8s.io", _) => names::path_segment,
+        // After the signer and a colon the API server asks for a subdomain; a path segment is close enough here.
+        ("certificates.k8s.io", "clustertrustbundles") => names::path_segment,
         _ => names::subdomain,
     }
 }
