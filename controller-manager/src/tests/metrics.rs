@@ -17,6 +17,7 @@ const ABSENT: &[(&str, &[&str])] = &[
         &[
             "attach_detach_controller_",
             "attachdetach_controller_",
+            "clustertrustbundle_publisher_",
             "csi_operations_",
             "device_taint_eviction_controller_",
             "dynamic_resource_allocation_",
