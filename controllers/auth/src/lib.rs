@@ -3,6 +3,7 @@
 //! A controller registers itself by being linked. Removing one is deleting its folder and its line here.
 
 pub mod clusterrole_aggregation;
+pub mod kube_apiserver_serving_clustertrustbundle_publisher;
 pub mod legacy_serviceaccount_token_cleaner;
 pub mod podcertificaterequest_cleaner;
 pub mod root_ca_certificate_publisher;
