@@ -17,7 +17,6 @@ const ABSENT: &[(&str, &[&str])] = &[
         &[
             "attach_detach_controller_",
             "attachdetach_controller_",
-            "clustertrustbundle_publisher_",
             "csi_operations_",
             "device_taint_eviction_controller_",
             "dynamic_resource_allocation_",

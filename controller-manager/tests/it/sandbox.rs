@@ -70,6 +70,7 @@ async fn it_tells_what_runs_serves_an_ordinary_client_and_leaves_nothing() {
                        endpointslice-controller, endpointslice-mirroring-controller, \
                        ephemeral-volume-controller, garbage-collector-controller, \
                        horizontal-pod-autoscaler-controller, job-controller, \
+                       kube-apiserver-serving-clustertrustbundle-publisher-controller, \
                        legacy-serviceaccount-token-cleaner-controller, \
                        namespace-controller, node-ipam-controller, node-lifecycle-controller, \
                        persistentvolume-protection-controller, persistentvolumeclaim-protection-controller, \

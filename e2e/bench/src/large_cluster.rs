@@ -20,7 +20,7 @@ pub(super) const CONTROLLERS: &str = "\
     clusterrole-aggregation-controller,cronjob-controller,daemonset-controller,deployment-controller,\
     disruption-controller,endpoints-controller,endpointslice-controller,endpointslice-mirroring-controller,\
     ephemeral-volume-controller,garbage-collector-controller,horizontal-pod-autoscaler-controller,\
-    job-controller,legacy-serviceaccount-token-cleaner-controller,namespace-controller,node-ipam-controller,\
+    job-controller,kube-apiserver-serving-clustertrustbundle-publisher-controller,legacy-serviceaccount-token-cleaner-controller,namespace-controller,node-ipam-controller,\
     persistentvolume-protection-controller,persistentvolumeclaim-protection-controller,\
     pod-garbage-collector-controller,podcertificaterequest-cleaner-controller,replicaset-controller,replicationcontroller-controller,\
     resourcequota-controller,root-ca-certificate-publisher-controller,service-cidr-controller,\
