@@ -13,6 +13,14 @@ use crate::gate::{Gate, GateStage};
 pub use upstream::{UpstreamGate, upstream};
 pub use versions::Versions;
 
+/// Serves `ClusterTrustBundles`.
+pub const CLUSTER_TRUST_BUNDLE: Gate =
+    Gate { name: "ClusterTrustBundle", default: true, stage: GateStage::Ga, locked: false };
+
+/// Serves `PodCertificateRequests`.
+pub const POD_CERTIFICATE_REQUEST: Gate =
+    Gate { name: "PodCertificateRequest", default: true, stage: GateStage::Ga, locked: false };
+
 /// Counts `status.terminatingReplicas` of `ReplicaSets` and Deployments.
 pub const DEPLOYMENT_REPLICA_SET_TERMINATING_REPLICAS: Gate =
     Gate { name: "DeploymentReplicaSetTerminatingReplicas", default: true, stage: GateStage::Beta, locked: false };

@@ -17,7 +17,6 @@ const ABSENT: &[(&str, &[&str])] = &[
         &[
             "attach_detach_controller_",
             "attachdetach_controller_",
-            "clustertrustbundle_publisher_",
             "selinux_warning_controller_",
             "storage_count_attachable_volumes_in_use",
         ],

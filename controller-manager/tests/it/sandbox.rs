@@ -67,19 +67,19 @@ async fn it_tells_what_runs_serves_an_ordinary_client_and_leaves_nothing() {
     let words: Vec<&str> = tour.split_whitespace().collect();
     let controllers = "controllers clusterrole-aggregation-controller, cronjob-controller, daemonset-controller, \
                        deployment-controller, device-taint-eviction-controller, disruption-controller, \
-                       endpoints-controller, \
-                       endpointslice-controller, endpointslice-mirroring-controller, \
+                       endpoints-controller, endpointslice-controller, endpointslice-mirroring-controller, \
                        ephemeral-volume-controller, garbage-collector-controller, \
                        horizontal-pod-autoscaler-controller, job-controller, \
-                       legacy-serviceaccount-token-cleaner-controller, \
-                       namespace-controller, node-ipam-controller, node-lifecycle-controller, \
-                       persistentvolume-binder-controller, persistentvolume-expander-controller, \
-                       persistentvolume-protection-controller, persistentvolumeclaim-protection-controller, \
-                       pod-garbage-collector-controller, replicaset-controller, \
+                       kube-apiserver-serving-clustertrustbundle-publisher-controller, \
+                       legacy-serviceaccount-token-cleaner-controller, namespace-controller, node-ipam-controller, \
+                       node-lifecycle-controller, persistentvolume-binder-controller, \
+                       persistentvolume-expander-controller, persistentvolume-protection-controller, \
+                       persistentvolumeclaim-protection-controller, pod-garbage-collector-controller, \
+                       podcertificaterequest-cleaner-controller, replicaset-controller, \
                        replicationcontroller-controller, resourceclaim-controller, resourcequota-controller, \
-                       root-ca-certificate-publisher-controller, service-cidr-controller, \
-                       serviceaccount-controller, serviceaccount-token-controller, statefulset-controller, \
-                       storage-version-migrator-controller, taint-eviction-controller, ttl-after-finished-controller, ttl-controller, \
+                       root-ca-certificate-publisher-controller, service-cidr-controller, serviceaccount-controller, \
+                       serviceaccount-token-controller, statefulset-controller, storage-version-migrator-controller, \
+                       taint-eviction-controller, ttl-after-finished-controller, ttl-controller, \
                        volumeattributesclass-protection-controller kubeconfig";
     assert!(words.join(" ").contains(controllers), "{tour}");
     assert!(tour.contains("\n`sandbox tell help` lists what nodes can do.\n"), "{tour}");

@@ -4,7 +4,9 @@
 
 pub mod bootstrap_signer;
 pub mod clusterrole_aggregation;
+pub mod kube_apiserver_serving_clustertrustbundle_publisher;
 pub mod legacy_serviceaccount_token_cleaner;
+pub mod podcertificaterequest_cleaner;
 pub mod root_ca_certificate_publisher;
 pub mod serviceaccount;
 pub mod serviceaccount_token;

@@ -18,14 +18,17 @@ use super::workload::Workload;
 /// ready.
 pub(super) const CONTROLLERS: &str = "\
     clusterrole-aggregation-controller,cronjob-controller,daemonset-controller,deployment-controller,\
-    device-taint-eviction-controller,disruption-controller,endpoints-controller,endpointslice-controller,endpointslice-mirroring-controller,\
-    ephemeral-volume-controller,garbage-collector-controller,horizontal-pod-autoscaler-controller,\
-    job-controller,legacy-serviceaccount-token-cleaner-controller,namespace-controller,node-ipam-controller,\
-    persistentvolume-binder-controller,persistentvolume-expander-controller,persistentvolume-protection-controller,persistentvolumeclaim-protection-controller,\
-    pod-garbage-collector-controller,replicaset-controller,replicationcontroller-controller,\
-    resourceclaim-controller,resourcequota-controller,root-ca-certificate-publisher-controller,service-cidr-controller,\
-    serviceaccount-controller,serviceaccount-token-controller,statefulset-controller,\
-    storage-version-migrator-controller,taint-eviction-controller,ttl-controller,ttl-after-finished-controller,\
+    device-taint-eviction-controller,disruption-controller,endpoints-controller,endpointslice-controller,\
+    endpointslice-mirroring-controller,ephemeral-volume-controller,garbage-collector-controller,\
+    horizontal-pod-autoscaler-controller,job-controller,\
+    kube-apiserver-serving-clustertrustbundle-publisher-controller,legacy-serviceaccount-token-cleaner-controller,\
+    namespace-controller,node-ipam-controller,persistentvolume-binder-controller,\
+    persistentvolume-expander-controller,persistentvolume-protection-controller,\
+    persistentvolumeclaim-protection-controller,pod-garbage-collector-controller,\
+    podcertificaterequest-cleaner-controller,replicaset-controller,replicationcontroller-controller,\
+    resourceclaim-controller,resourcequota-controller,root-ca-certificate-publisher-controller,\
+    service-cidr-controller,serviceaccount-controller,serviceaccount-token-controller,statefulset-controller,\
+    storage-version-migrator-controller,taint-eviction-controller,ttl-after-finished-controller,ttl-controller,\
     volumeattributesclass-protection-controller";
 
 const NODES: &str = "/api/v1/nodes";

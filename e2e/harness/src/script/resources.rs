@@ -1,7 +1,7 @@
 //! The resources that a script can record.
 
 /// The path of the objects of all namespaces, by their plural.
-const PATHS: [(&str, &str); 39] = [
+const PATHS: [(&str, &str); 41] = [
     ("configmaps", "/api/v1"),
     ("endpoints", "/api/v1"),
     ("events", "/api/v1"),
@@ -26,6 +26,8 @@ const PATHS: [(&str, &str); 39] = [
     ("horizontalpodautoscalers", "/apis/autoscaling/v2"),
     ("cronjobs", "/apis/batch/v1"),
     ("jobs", "/apis/batch/v1"),
+    ("clustertrustbundles", "/apis/certificates.k8s.io/v1"),
+    ("podcertificaterequests", "/apis/certificates.k8s.io/v1"),
     ("leases", "/apis/coordination.k8s.io/v1"),
     ("endpointslices", "/apis/discovery.k8s.io/v1"),
     ("storageversions", "/apis/internal.apiserver.k8s.io/v1alpha1"),

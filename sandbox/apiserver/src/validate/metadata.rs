@@ -18,7 +18,8 @@ use crate::status::FieldError;
 fn rule_of(kind: &Kind) -> Rule {
     match (&*kind.resource.group, &*kind.resource.plural) {
         ("", "namespaces" | "services") | ("apps", "statefulsets") => names::label,
-        ("rbac.authorization.k8s.io", _) => names::path_segment,
+        // After the signer and a colon, the name of a bundle is a subdomain. A path segment is close enough here.
+        ("rbac.authorization.k8s.io", _) | ("certificates.k8s.io", "clustertrustbundles") => names::path_segment,
         _ => names::subdomain,
     }
 }
