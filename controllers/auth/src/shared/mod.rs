@@ -2,6 +2,7 @@
 
 mod account;
 mod root_ca;
+pub(crate) mod x509;
 
 pub(crate) use account::{ServiceAccount, TOKEN_SECRET_FIELDS};
 pub(crate) use root_ca::{ROOT_CA_FILE, SECTION, root_ca};
