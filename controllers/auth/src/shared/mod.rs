@@ -1,7 +1,9 @@
 //! Views and settings that several controllers of the area share.
 
 mod account;
+pub(crate) mod kubelet;
 mod root_ca;
+pub(crate) mod signing_request;
 pub(crate) mod x509;
 
 pub(crate) use account::{ServiceAccount, TOKEN_SECRET_FIELDS};

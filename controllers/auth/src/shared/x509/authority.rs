@@ -242,3 +242,11 @@ fn key_id(mut rest: Reader<'_>) -> Result<Option<Vec<u8>>, Malformed> {
     }
     Ok(None)
 }
+
+/// Returns the time at which the first certificate of the first block expires, whatever the label of the block; `None` if
+/// it cannot be read.
+pub(crate) fn expiry_of_pem(pem: &[u8]) -> Option<Timestamp> {
+    let block = pem::blocks(pem).next()?;
+    let first = Reader::new(&block.der).any().ok()?;
+    Certificate::read(first.whole).ok().map(|certificate| certificate.not_after)
+}

@@ -30,7 +30,7 @@ mod usages;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use authority::{Authority, AuthorityError};
+pub(crate) use authority::{Authority, AuthorityError, expiry_of_pem};
 pub(crate) use certificate::{SignError, Validity};
 pub(crate) use duration::requested_duration;
 pub(crate) use name::Subject;

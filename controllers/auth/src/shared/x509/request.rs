@@ -73,7 +73,7 @@ impl CertificateRequest {
     }
 
     /// Reads a request.
-    fn from_der(der: &[u8]) -> Result<Self, RequestError> {
+    pub(super) fn from_der(der: &[u8]) -> Result<Self, RequestError> {
         let mut reader = Reader::new(der);
         let mut request = reader.inside(der::SEQUENCE, "it is no certificate request")?;
         if !reader.is_empty() {

@@ -1,0 +1,101 @@
+//! Whole passes on an API server in the process.
+
+use std::time::Duration;
+
+use kcm_framework::api::{KnownView as _, ObjectKey};
+use kcm_testing::sandbox::{Fault, Sandbox, Status, Verb};
+use kcm_testing::{TestCluster, TestEnvironment, kill_after_each_write};
+use serde_json::json;
+
+use crate::certificatesigningrequest_cleaner::DESCRIPTOR;
+use crate::shared::signing_request::SigningRequest;
+use crate::tests::faults::passing_faults;
+use crate::tests::signing_requests::{approve, create, deny};
+
+const NAME: &str = "certificatesigningrequest-cleaner-controller";
+const CLIENT: &str = "kubernetes.io/kube-apiserver-client";
+const HOUR: Duration = Duration::from_hours(1);
+
+fn environment() -> TestEnvironment {
+    TestEnvironment::new([DESCRIPTOR])
+}
+
+fn exists(sandbox: &Sandbox, name: &str) -> bool {
+    sandbox.get(&SigningRequest::RESOURCE, &ObjectKey::cluster_scoped(name)).is_some()
+}
+
+async fn life(cluster: &TestCluster) {
+    cluster.watches(&[SigningRequest::RESOURCE]).await;
+    for name in ["denied", "approved", "pending"] {
+        create(cluster.sandbox(), name, CLIENT);
+    }
+    deny(cluster.sandbox(), "denied");
+    approve(cluster.sandbox(), "approved");
+    cluster.eventually("the denied request is deleted", |sandbox| !exists(sandbox, "denied")).await;
+    assert!(exists(cluster.sandbox(), "approved") && exists(cluster.sandbox(), "pending"));
+    cluster.advance(24 * HOUR).await;
+    cluster
+        .eventually("the others are deleted", |sandbox| !exists(sandbox, "approved") && !exists(sandbox, "pending"))
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_are_deleted_when_their_time_has_come() {
+    life(&environment().start().await).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_ends_the_same_whatever_write_it_is_killed_after() {
+    let writes = kill_after_each_write(environment, life).await;
+    assert!(writes >= 3, "{writes} writes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_ends_the_same_with_lost_responses_and_errors() {
+    for fault in passing_faults() {
+        let cluster = environment().allow_error("Cannot delete").start().await;
+        cluster.sandbox().faults().inject(fault);
+        life(&cluster).await;
+    }
+}
+
+/// D4
+#[tokio::test(start_paused = true)]
+async fn a_request_that_has_changed_since_it_was_judged_stays_until_the_next_pass() {
+    let cluster = environment().start().await;
+    cluster.watches(&[SigningRequest::RESOURCE]).await;
+    create(cluster.sandbox(), "a", CLIENT);
+    deny(cluster.sandbox(), "a");
+    cluster.settle().await;
+    cluster.sandbox().faults().hold_watches(&SigningRequest::RESOURCE);
+    let labels = json!({ "metadata": { "labels": { "a": "b" } } });
+    cluster.sandbox().patch(&SigningRequest::RESOURCE, &ObjectKey::cluster_scoped("a"), &labels).unwrap();
+    cluster.advance(2 * HOUR).await;
+    assert!(exists(cluster.sandbox(), "a"));
+    cluster.sandbox().faults().release_watches(&SigningRequest::RESOURCE);
+    cluster.eventually("the request is deleted", |sandbox| !exists(sandbox, "a")).await;
+}
+
+/// C6, D4
+#[tokio::test(start_paused = true)]
+async fn a_pass_whose_deletion_failed_is_repeated_soon() {
+    let cluster = environment().allow_error("").start().await;
+    cluster.watches(&[SigningRequest::RESOURCE]).await;
+    create(cluster.sandbox(), "a", CLIENT);
+    deny(cluster.sandbox(), "a");
+    cluster.settle().await;
+    let refused = Status::new(500, "InternalError", "no");
+    cluster.sandbox().faults().inject(Fault::on_writes().verb(Verb::Delete).times(20).fail(refused));
+    cluster.advance(2 * HOUR).await;
+    cluster.eventually("the request is deleted", |sandbox| !exists(sandbox, "a")).await;
+    assert!(!cluster.writes_of(NAME).is_empty() || !cluster.requests_of("certificate-controller").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_rest_nothing_is_written() {
+    let cluster = environment().start().await;
+    cluster.watches(&[SigningRequest::RESOURCE]).await;
+    create(cluster.sandbox(), "a", CLIENT);
+    cluster.advance(12 * HOUR).await;
+    assert!(cluster.writes_of("certificate-controller").is_empty());
+}
