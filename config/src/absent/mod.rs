@@ -17,7 +17,6 @@ macro_rules! workers {
 
 mod cluster;
 mod nodes;
-mod security;
 mod storage;
 
 use crate::row::Row;
@@ -31,8 +30,7 @@ pub struct AbsentSettings {
     pub rows: &'static [Row],
 }
 
-const AREAS: &[&[AbsentSettings]] =
-    &[cluster::CONTROLLERS, nodes::CONTROLLERS, storage::CONTROLLERS, security::CONTROLLERS];
+const AREAS: &[&[AbsentSettings]] = &[cluster::CONTROLLERS, nodes::CONTROLLERS, storage::CONTROLLERS];
 
 /// The settings of every controller that is not built yet.
 pub fn controllers() -> impl Iterator<Item = &'static AbsentSettings> {

@@ -43,7 +43,6 @@ fn the_manifest_of_kubeadm_starts_us() {
     for expected in [
         "the controller bootstrap-signer-controller is not part of this program",
         "the controller token-cleaner-controller is not part of this program",
-        "--cluster-signing-cert-file",
     ] {
         assert!(has(expected), "{expected}: {warnings:#?}");
     }

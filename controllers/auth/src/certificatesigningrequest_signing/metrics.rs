@@ -15,7 +15,7 @@ impl Metrics {
         Ok(Self {
             failing_since: metrics.gauges(
                 Stability::Alpha,
-                "csr_signing_authority_failing_since_seconds",
+                "controller_csr_signing_ca_failing_since_seconds",
                 ["certificate_file"],
                 "Time since which the files of a CA cannot be loaded, in seconds since 1970; 0 if they are loaded",
             )?,

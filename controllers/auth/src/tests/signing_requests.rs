@@ -84,7 +84,7 @@ fn decide(sandbox: &Sandbox, name: &str, type_: &str) {
 
 /// The request as it is now; null if it does not exist.
 pub(crate) fn get(sandbox: &Sandbox, name: &str) -> Value {
-    sandbox.get(&SigningRequest::RESOURCE, &key(name)).map(|request| (*request).clone()).unwrap_or_default()
+    sandbox.get(&SigningRequest::RESOURCE, &key(name)).unwrap_or_default()
 }
 
 /// The reasons and messages of the conditions of a type.

@@ -1,7 +1,7 @@
 //! The resources that a script can record.
 
 /// The path of the objects of all namespaces, by their plural.
-const PATHS: [(&str, &str); 31] = [
+const PATHS: [(&str, &str); 32] = [
     ("configmaps", "/api/v1"),
     ("endpoints", "/api/v1"),
     ("events", "/api/v1"),
@@ -26,6 +26,7 @@ const PATHS: [(&str, &str); 31] = [
     ("cronjobs", "/apis/batch/v1"),
     ("jobs", "/apis/batch/v1"),
     ("leases", "/apis/coordination.k8s.io/v1"),
+    ("certificatesigningrequests", "/apis/certificates.k8s.io/v1"),
     ("endpointslices", "/apis/discovery.k8s.io/v1"),
     ("ipaddresses", "/apis/networking.k8s.io/v1"),
     ("servicecidrs", "/apis/networking.k8s.io/v1"),

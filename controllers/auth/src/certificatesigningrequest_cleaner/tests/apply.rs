@@ -85,7 +85,7 @@ async fn a_pass_whose_deletion_failed_is_repeated_soon() {
     deny(cluster.sandbox(), "a");
     cluster.settle().await;
     let refused = Status::new(500, "InternalError", "no");
-    cluster.sandbox().faults().inject(Fault::on_writes().verb(Verb::Delete).times(20).fail(refused));
+    cluster.sandbox().faults().inject(Fault::on(Verb::Delete).times(20).fail(refused));
     cluster.advance(2 * HOUR).await;
     cluster.eventually("the request is deleted", |sandbox| !exists(sandbox, "a")).await;
     assert!(!cluster.writes_of(NAME).is_empty() || !cluster.requests_of("certificate-controller").is_empty());

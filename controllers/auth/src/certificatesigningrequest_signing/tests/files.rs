@@ -28,10 +28,9 @@ fn d1_a_broken_pair_leaves_the_last_valid_one_signing() {
     let reload = || files.reload(now(), &metrics);
     let is_failing = || {
         !registry.encode().contains("seconds{certificate_file=\"")
-            || registry
-                .encode()
-                .lines()
-                .any(|line| line.starts_with("csr_signing_authority_failing_since_seconds{") && !line.ends_with(" 0"))
+            || registry.encode().lines().any(|line| {
+                line.starts_with("controller_csr_signing_ca_failing_since_seconds{") && !line.ends_with(" 0")
+            })
     };
     reload();
     assert!(files.current().is_none() && is_failing(), "there are no files");
