@@ -150,9 +150,9 @@ fn g1_g2_pairs_of_files() {
     assert_eq!(files(none(), &[]), BTreeMap::new(), "nothing is set");
     assert_eq!(files(pair("/c", ""), &[]), BTreeMap::new(), "half of the common pair");
     assert_eq!(files(pair("", "/k"), &[]), BTreeMap::new(), "the other half of the common pair");
-    assert_eq!(files(pair("/c", "/k"), &[]), all.into(), "the common pair");
+    assert_eq!(files(pair("/c", "/k"), &[]), all.clone().into(), "the common pair");
     assert_eq!(files(pair("/x", "/y"), &one), one.clone().into(), "a signer with its own pair");
-    assert_eq!(files(none(), &all), Signer::ALL.map(|signer| (signer, pair("/c", "/k"))).into(), "all with their own");
+    assert_eq!(files(none(), &all), all.clone().into(), "all with their own");
     let half = [(Signer::KubeletClient, pair("/c", ""))];
     assert_eq!(files(pair("/x", "/y"), &half), BTreeMap::new(), "half of a signer's pair");
 }

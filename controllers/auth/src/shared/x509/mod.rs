@@ -9,7 +9,7 @@
 //! # Guarantees
 //! - A request that Go's `crypto/x509` reads is read with the same values, and a request that it refuses is refused.
 //!   The exceptions are URIs with a user, which are refused here.
-//! - The subject of a certificate is written from the [`Subject`] that the approver has judged. No byte of the name in the
+//! - The subject of a certificate is written from the subject that the approver has judged. No byte of the name in the
 //!   request reaches a certificate otherwise.
 //! - A certificate is equal, byte for byte, to the certificate that Go writes for the same request, but for serial number,
 //!   times and random signatures.
@@ -31,8 +31,5 @@ mod usages;
 mod tests;
 
 pub(crate) use authority::{Authority, AuthorityError, expiry_of_pem};
-pub(crate) use certificate::{SignError, Validity};
 pub(crate) use duration::requested_duration;
-pub(crate) use name::Subject;
 pub(crate) use request::{CertificateRequest, RequestError};
-pub(crate) use usages::UnknownUsages;

@@ -308,5 +308,5 @@ fn verifier(key: &PublicKey, algorithm: SignatureAlgorithm) -> Result<&'static d
 fn bits(number: &[u8]) -> usize {
     let skipped = number.iter().take_while(|octet| **octet == 0).count();
     let number = &number[skipped..];
-    number.first().map_or(0, |first| number.len() * 8 - first.leading_zeros() as usize)
+    number.first().map_or(0, |first| number.len() * 8 - usize::try_from(first.leading_zeros()).unwrap_or_default())
 }

@@ -90,7 +90,7 @@ impl Usages {
     pub(super) fn key_usage_der(&self) -> Vec<u8> {
         let [low, high] = self.key_usage.to_le_bytes().map(u8::reverse_bits);
         let octets = if high == 0 { &[low][..] } else { &[low, high] };
-        let unused = octets.last().map_or(0, |last| last.trailing_zeros() as u8);
+        let unused = octets.last().map_or(0, |last| u8::try_from(last.trailing_zeros()).unwrap_or_default());
         der::element(der::BIT_STRING, &[&[unused], octets].concat())
     }
 }
