@@ -3,7 +3,7 @@
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA1_ASN1, ECDSA_P256_SHA256_ASN1, ECDSA_P256_SHA384_ASN1, ECDSA_P256_SHA512_ASN1,
     ECDSA_P384_SHA256_ASN1, ECDSA_P384_SHA384_ASN1, ECDSA_P384_SHA512_ASN1, ECDSA_P521_SHA1_ASN1,
-    ECDSA_P521_SHA256_ASN1, ECDSA_P521_SHA384_ASN1, ECDSA_P521_SHA512_ASN1, ED25519,
+    ECDSA_P521_SHA256_ASN1, ECDSA_P521_SHA384_ASN1, ECDSA_P521_SHA512_ASN1, ED25519, ParsedPublicKey,
     RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY, RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY,
     RSA_PKCS1_1024_8192_SHA512_FOR_LEGACY_USE_ONLY, RSA_PKCS1_2048_8192_SHA384, RSA_PSS_2048_8192_SHA256,
     RSA_PSS_2048_8192_SHA384, RSA_PSS_2048_8192_SHA512, UnparsedPublicKey, VerificationAlgorithm,
@@ -40,6 +40,16 @@ impl Curve {
         }
     }
 
+    /// Returns an algorithm that checks points of the curve. The library has none for P-224.
+    fn verifier(self) -> Option<&'static dyn VerificationAlgorithm> {
+        match self {
+            Self::P224 => None,
+            Self::P256 => Some(&ECDSA_P256_SHA256_ASN1),
+            Self::P384 => Some(&ECDSA_P384_SHA384_ASN1),
+            Self::P521 => Some(&ECDSA_P521_SHA512_ASN1),
+        }
+    }
+
     /// Octets of a coordinate.
     const fn size(self) -> usize {
         match self {
@@ -61,7 +71,7 @@ pub(super) enum PublicKey {
         /// Exponent.
         exponent: Vec<u8>,
     },
-    /// An uncompressed point of a curve. [`verify`] checks that it is on the curve.
+    /// An uncompressed point of a curve.
     Ec {
         /// The curve.
         curve: Curve,
@@ -105,6 +115,10 @@ impl PublicKey {
                 let curve = curve.ok_or(Malformed("unsupported elliptic curve"))?;
                 if key.first() != Some(&4) || key.len() != 1 + 2 * curve.size() {
                     return Err(Malformed("the point of the ECDSA key is not uncompressed"));
+                }
+                let is_on_curve = curve.verifier().is_none_or(|verifier| ParsedPublicKey::new(verifier, &key).is_ok());
+                if !is_on_curve {
+                    return Err(Malformed("the point of the ECDSA key is not on its curve"));
                 }
                 Ok(Self::Ec { curve, point: key.into_owned() })
             }

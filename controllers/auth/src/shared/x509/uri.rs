@@ -65,7 +65,7 @@ fn push_hierarchy(printed: &mut String, scheme: &str, rest: &str) -> Result<(), 
     let has_authority = !scheme.is_empty() || !rest.starts_with("///");
     if let Some(rest) = rest.strip_prefix("//").filter(|_| has_authority) {
         let (host, after) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-        check_host(host)?;
+        check_host(scheme, host)?;
         path = after;
         if !host.is_empty() || !path.is_empty() {
             printed.push_str("//");
@@ -95,7 +95,7 @@ fn split_scheme(text: &str) -> Result<(&str, &str), InvalidUri> {
 }
 
 /// Checks that a host with its port is a domain name, as far as Go does.
-fn check_host(host: &str) -> Result<(), InvalidUri> {
+fn check_host(scheme: &str, host: &str) -> Result<(), InvalidUri> {
     if host.is_empty() {
         return Ok(());
     }
@@ -103,10 +103,10 @@ fn check_host(host: &str) -> Result<(), InvalidUri> {
     if !host.bytes().all(is_host) {
         return Err(InvalidUri("invalid host"));
     }
-    let mut parts = host.split(':');
-    let _name = parts.next();
-    let port = parts.next().unwrap_or_default();
-    if parts.next().is_some() || !port.bytes().all(|octet| octet.is_ascii_digit()) {
+    // Other schemes have lists of hosts with ports.
+    let is_strict = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
+    let port = if is_strict { host.split_once(':') } else { host.rsplit_once(':') }.map_or("", |(_, port)| port);
+    if !port.bytes().all(|octet| octet.is_ascii_digit()) {
         return Err(InvalidUri("invalid port"));
     }
     if host.split('.').any(str::is_empty) {
