@@ -13,7 +13,6 @@ use crate::shared::signing_request::SigningRequest;
 pub(crate) const KUBELET_CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";
 pub(crate) const KUBELET_SERVING: &str = "kubernetes.io/kubelet-serving";
 pub(crate) const API_CLIENT: &str = "kubernetes.io/kube-apiserver-client";
-pub(crate) const LEGACY_UNKNOWN: &str = "kubernetes.io/legacy-unknown";
 
 /// A request in PEM.
 pub(crate) fn pem(organizations: &[&str], common_name: &str, names: &[SanType]) -> String {

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::certificatesigningrequest_cleaner::DESCRIPTOR;
 use crate::shared::signing_request::SigningRequest;
 use crate::tests::faults::passing_faults;
-use crate::tests::signing_requests::{approve, create, deny};
+use crate::tests::signing_requests::{KUBELET_CLIENT, approve, authority, create, deny, get};
 
 const CLIENT: &str = "kubernetes.io/kube-apiserver-client";
 const HOUR: Duration = Duration::from_hours(1);
@@ -105,4 +105,38 @@ async fn at_rest_nothing_is_written() {
     create(cluster.sandbox(), "a", CLIENT);
     cluster.advance(12 * HOUR).await;
     assert!(cluster.writes_of("certificate-controller").is_empty());
+}
+
+/// The three controllers share one cache, and a request costs little more than its JSON.
+#[tokio::test(start_paused = true)]
+async fn the_controllers_of_requests_share_one_cache() {
+    use crate::{certificatesigningrequest_approving as approving, certificatesigningrequest_signing as signing};
+    const REQUESTS: usize = 100;
+    let folder = tempfile::tempdir().unwrap();
+    let (certificate, key) = authority("a");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(path("crt"), certificate).unwrap();
+    std::fs::write(path("key"), key).unwrap();
+    let files =
+        [format!("--cluster-signing-cert-file={}", path("crt")), format!("--cluster-signing-key-file={}", path("key"))];
+    let environment = TestEnvironment::new([DESCRIPTOR, approving::DESCRIPTOR, signing::DESCRIPTOR]);
+    let cluster = environment.arguments(&[&files[0], &files[1]]).start().await;
+    cluster.watches(&[SigningRequest::RESOURCE]).await;
+    for number in 0..REQUESTS {
+        create(cluster.sandbox(), &format!("node-{number}"), KUBELET_CLIENT);
+    }
+    let is_issued =
+        |sandbox: &Sandbox, number: usize| get(sandbox, &format!("node-{number}"))["status"]["certificate"].is_string();
+    cluster
+        .eventually("all are approved and signed", |sandbox| (0..REQUESTS).all(|number| is_issued(sandbox, number)))
+        .await;
+    cluster.settle().await;
+    // A review, an approval and a certificate for each.
+    let requests = cluster.requests_of("certificate-controller");
+    assert_eq!(requests.iter().filter(|request| request.method != "GET").count(), 3 * REQUESTS);
+    let caches = cluster.handle().caches();
+    let of_requests: Vec<_> = caches.iter().filter(|(status, _)| status.resource == SigningRequest::RESOURCE).collect();
+    let [(status, bytes)] = of_requests[..] else { panic!("{} informers", of_requests.len()) };
+    assert_eq!(status.objects, REQUESTS);
+    assert!(*bytes < REQUESTS * 4_000, "{bytes} bytes");
 }
