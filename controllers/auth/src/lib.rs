@@ -1,4 +1,5 @@
-//! The controllers of service accounts, their tokens, the root CA and aggregated cluster roles, a folder for each.
+//! The controllers of service accounts, their tokens, the root CA, certificate signing requests and aggregated cluster roles,
+//! a folder for each.
 //!
 //! A controller registers itself by being linked. Removing one is deleting its folder and its line here.
 
