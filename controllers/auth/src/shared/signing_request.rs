@@ -144,13 +144,7 @@ pub(crate) struct NewCondition<'a> {
 impl<'a> NewCondition<'a> {
     /// A true condition. Without a time, the API server sets it.
     pub(crate) fn new(type_: &'a str, reason: &'a str, message: &'a str, updated: Option<Timestamp>) -> Self {
-        Self {
-            type_,
-            status: "True",
-            reason,
-            message,
-            last_update_time: updated.map(|time| format_seconds(time).to_string()),
-        }
+        Self { type_, status: "True", reason, message, last_update_time: updated.map(format_seconds) }
     }
 }
 

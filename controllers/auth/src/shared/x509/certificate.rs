@@ -157,7 +157,9 @@ fn extensions(request: &CertificateRequest, usages: &Usages, subject: &[u8], aut
 fn alternative_names(request: &CertificateRequest) -> Vec<u8> {
     let mut names = Vec::new();
     for (tag, texts) in [(request::DNS, &request.dns_names), (request::EMAIL, &request.email_addresses)] {
-        texts.iter().for_each(|text| der::write(&mut names, tag, text.as_bytes()));
+        for text in texts {
+            der::write(&mut names, tag, text.as_bytes());
+        }
     }
     for address in &request.ip_addresses {
         match address {
@@ -165,6 +167,8 @@ fn alternative_names(request: &CertificateRequest) -> Vec<u8> {
             IpAddr::V6(address) => der::write(&mut names, request::IP, &address.octets()),
         }
     }
-    request.uris.iter().for_each(|uri| der::write(&mut names, request::URI, uri.as_bytes()));
+    for uri in &request.uris {
+        der::write(&mut names, request::URI, uri.as_bytes());
+    }
     names
 }

@@ -5,12 +5,13 @@
 //! in the host: both occur in no certificate of a cluster, and Go's rules for them are long.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 /// A URI that no certificate can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct InvalidUri(&'static str);
+
+const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
 /// The part of a URI that is escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,8 +131,8 @@ fn escaped(text: &str, part: Part) -> Result<Cow<'_, str>, InvalidUri> {
         if is_kept(octet, part) {
             printed.push(char::from(octet));
         } else {
-            // Writing to a string does not fail.
-            let _ = write!(printed, "%{octet:02X}");
+            printed.push('%');
+            printed.extend([octet >> 4, octet & 15].map(|digit| char::from(HEX[usize::from(digit)])));
         }
     }
     Ok(Cow::Owned(printed))

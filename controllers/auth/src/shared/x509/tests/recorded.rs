@@ -1,5 +1,7 @@
 //! Certificates, verdicts and URIs that Go's `crypto/x509` and upstream's `authority` package gave.
 
+use std::fmt::Write as _;
+
 use aws_lc_rs::digest::{Context, SHA256};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -111,11 +113,11 @@ fn canonical(request: &CertificateRequest) -> String {
         text += "|";
     }
     for address in &request.ip_addresses {
-        text += &format!("{address},");
+        write!(text, "{address},").unwrap();
     }
     text += "|";
     for uri in &request.uris {
-        text += &format!("{uri},");
+        write!(text, "{uri},").unwrap();
     }
     text
 }
@@ -141,7 +143,10 @@ fn changed_bytes_get_the_verdicts_and_values_of_go() {
             }
         }
         assert!(differences.is_empty(), "{}: {differences:#?}", recorded.name);
-        let digest: String = values.finish().as_ref().iter().map(|octet| format!("{octet:02x}")).collect();
+        let digest = values.finish().as_ref().iter().fold(String::new(), |mut digest, octet| {
+            write!(digest, "{octet:02x}").unwrap();
+            digest
+        });
         assert_eq!(digest, recorded.digest, "{}: the values differ", recorded.name);
     }
 }
