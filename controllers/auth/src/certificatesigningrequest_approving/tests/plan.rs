@@ -13,6 +13,9 @@ use crate::certificatesigningrequest_approving::plan::{Purpose, is_decided, paus
 use crate::shared::signing_request::{APPROVED, NewCondition, SigningRequest, decode_request, with_condition};
 use crate::tests::signing_requests::{KUBELET_CLIENT, KUBELET_SERVING, certificate, dns, node_pem, pem, request};
 
+/// Name, request, signer, requester, usages, purposes.
+type Case<'a> = (&'a str, &'a str, &'a str, &'a str, Vec<&'a str>, &'a [Purpose]);
+
 fn decode(object: &Value) -> SigningRequest {
     SigningRequest::decode(&object.to_string()).unwrap()
 }
@@ -28,7 +31,7 @@ fn a4_a5_recognized_requests() {
     let email = names(SanType::Rfc822Name("a@b".try_into().unwrap()));
     let uri = names(SanType::URI("http://a".try_into().unwrap()));
     let both = &[SelfNodeClient, NodeClient][..];
-    let cases: [(&str, &str, &str, &str, Vec<&str>, &[Purpose]); 19] = [
+    let cases: [Case<'_>; 19] = [
         ("renews", &node, KUBELET_CLIENT, CN, usages(&[]), both),
         ("with key encipherment", &node, KUBELET_CLIENT, CN, usages(&["key encipherment"]), both),
         ("repeated usage", &node, KUBELET_CLIENT, CN, usages(&["client auth"]), both),

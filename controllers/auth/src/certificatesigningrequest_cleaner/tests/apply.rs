@@ -69,7 +69,7 @@ async fn a_request_that_has_changed_since_it_was_judged_stays_until_the_next_pas
     deny(cluster.sandbox(), "a");
     cluster.settle().await;
     // The second pass after the start judges it.
-    cluster.advance(2 * HOUR - MINUTE).await;
+    cluster.advance(119 * MINUTE).await;
     cluster.sandbox().faults().hold_watches(&SigningRequest::RESOURCE);
     let labels = json!({ "metadata": { "labels": { "a": "b" } } });
     cluster.sandbox().patch(&SigningRequest::RESOURCE, &ObjectKey::cluster_scoped("a"), &labels).unwrap();

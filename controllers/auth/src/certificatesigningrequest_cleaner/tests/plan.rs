@@ -20,6 +20,9 @@ fn condition(type_: &str, minutes: i64) -> Value {
     json!({ "type": type_, "status": "True", "lastUpdateTime": ago(minutes) })
 }
 
+/// Name, age of the request in minutes, conditions, certificate, reason.
+type Case<'a> = (&'a str, i64, Vec<Value>, Option<&'a str>, Option<Reason>);
+
 /// A request that was created so many minutes ago.
 fn judge(created: i64, conditions: &[Value], certificate: Option<&str>) -> Option<Reason> {
     let mut object = json!({
@@ -42,7 +45,7 @@ fn c2_c3_c4_reasons() {
     let no_certificate = Some("bm8gY2VydGlmaWNhdGU=");
     let untimed = json!({ "type": "Approved", "status": "True" });
     let untrue = json!({ "type": "Denied", "status": "False", "lastUpdateTime": ago(HOUR + 1) });
-    let cases: [(&str, i64, Vec<Value>, Option<&str>, Option<Reason>); 21] = [
+    let cases: [Case<'_>; 21] = [
         ("issued for more than an hour", 0, vec![condition("Approved", HOUR + 1)], valid, Some(Reason::Issued)),
         ("issued for an hour", 0, vec![condition("Approved", HOUR)], valid, None),
         ("issued just now", 0, vec![condition("Approved", 1)], valid, None),

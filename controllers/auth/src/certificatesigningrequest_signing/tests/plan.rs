@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::slice::from_ref;
 
 use jiff::SignedDuration;
 use kcm_framework::api::View as _;
@@ -27,7 +28,7 @@ fn g5_g6_requests_that_are_due() {
     let signers = (Signer::KubeletClient, Signer::ApiClient);
     let skip = Plan::Skip;
     let cases = [
-        ("approved", signers.0, conditions(&[approved.clone()]), Plan::Sign),
+        ("approved", signers.0, conditions(from_ref(&approved)), Plan::Sign),
         ("t2: approved is false", signers.0, conditions(&[condition("Approved", "False")]), Plan::Sign),
         ("not approved", signers.0, json!({}), skip(SkipReason::NotApproved)),
         ("denied", signers.0, conditions(&[approved.clone(), condition("Denied", "False")]), skip(SkipReason::Denied)),
@@ -54,6 +55,9 @@ fn g5_g6_requests_that_are_due() {
     }
 }
 
+/// Name, signer, request, usages, violation.
+type Case<'a> = (&'a str, Signer, String, Vec<&'a str>, &'a str);
+
 #[test]
 fn g8_rules_of_signers() {
     const NODES: &[&str] = &["system:nodes"];
@@ -65,20 +69,20 @@ fn g8_rules_of_signers() {
     let uri = SanType::URI("http://a".try_into().unwrap());
     let ip = SanType::IpAddress("10.0.0.1".parse().unwrap());
     let (s, c, a, l) = (Signer::KubeletServing, Signer::KubeletClient, Signer::ApiClient, Signer::LegacyUnknown);
-    let free = pem(&["system:masters"], "joe", &[email.clone()]);
+    let free = pem(&["system:masters"], "joe", from_ref(&email));
     let organization = "subject organization is not system:nodes";
     let server_usages = "usages did not match [digital signature key encipherment server auth]";
     let client_usages = "usages did not match [client auth digital signature key encipherment]";
     let prefix = "subject common name does not begin with system:node:";
-    let cases: [(&str, Signer, String, Vec<&str>, &str); 26] = [
+    let cases: [Case<'_>; 26] = [
         ("serving", s, serving(&[dns("a")]), server(), ""),
-        ("serving of an address", s, serving(&[ip.clone()]), vec!["server auth", "digital signature"], ""),
+        ("serving of an address", s, serving(from_ref(&ip)), vec!["server auth", "digital signature"], ""),
         ("serving of another organisation", s, pem(&["x"], CN, &[dns("a")]), server(), organization),
         ("serving without a name", s, serving(&[]), server(), "DNS or IP subjectAltName is required"),
         (
             "serving of an e-mail address only",
             s,
-            serving(&[email.clone()]),
+            serving(from_ref(&email)),
             server(),
             "DNS or IP subjectAltName is required",
         ),
@@ -101,7 +105,7 @@ fn g8_rules_of_signers() {
         (
             "client with an e-mail address",
             c,
-            serving(&[email.clone()]),
+            serving(from_ref(&email)),
             client(),
             "Email subjectAltNames are not allowed",
         ),

@@ -132,9 +132,9 @@ fn changed_bytes_get_the_verdicts_and_values_of_go() {
         let mut values = Context::new(&SHA256);
         let mut differences = Vec::new();
         for ((at, mask), verdict) in changes.zip(recorded.verdicts.chars()) {
-            let mut changed = original.clone();
-            changed[at] ^= mask;
-            let read = CertificateRequest::from_der(&changed);
+            let mut der = original.clone();
+            der[at] ^= mask;
+            let read = CertificateRequest::from_der(&der);
             if let Ok(request) = &read {
                 values.update(format!("{}\n", canonical(request)).as_bytes());
             }
