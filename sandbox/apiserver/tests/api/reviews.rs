@@ -33,6 +33,13 @@ async fn reviews() {
             vec![("/status/allowed", json!(true))],
         ),
         row(
+            "anonymous users may not",
+            vec![],
+            may("subjectaccessreviews", json!({ "user": "system:anonymous", "resourceAttributes": pods() })),
+            201,
+            vec![("/status/allowed", json!(false))],
+        ),
+        row(
             "no user and no group",
             vec![],
             may("subjectaccessreviews", json!({ "resourceAttributes": pods() })),
