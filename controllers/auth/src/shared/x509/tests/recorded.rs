@@ -160,3 +160,19 @@ fn uris_are_printed_as_by_go() {
         assert_eq!(printed, expected, "{text:?}");
     }
 }
+
+/// D2, X14
+#[test]
+fn signatures_that_go_accepts_are_verified_or_named_as_unsupported() {
+    let all: Vec<(String, String, String)> = serde_json::from_str(include_str!("data/algorithms.json")).unwrap();
+    assert_eq!(all.len(), 20);
+    for (name, pem, unsupported) in all {
+        let request = CertificateRequest::from_pem(pem.as_bytes()).unwrap();
+        let error = request.verify().err().map(|error| error.to_string()).unwrap_or_default();
+        let expected = match unsupported.as_str() {
+            "" => String::new(),
+            what => format!("the signature algorithm of the request cannot be verified: {what}"),
+        };
+        assert_eq!(error, expected, "{name}");
+    }
+}
