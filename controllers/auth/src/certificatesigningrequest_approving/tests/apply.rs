@@ -7,7 +7,7 @@ use kcm_testing::sandbox::{Fault, Sandbox, Status, Verb};
 use kcm_testing::{TestCluster, TestEnvironment, kill_after_each_write};
 use serde_json::json;
 
-use crate::certificatesigningrequest_approving::{DESCRIPTOR, REVIEWS};
+use crate::certificatesigningrequest_approving::{DESCRIPTOR, NAME, REVIEWS};
 use crate::shared::signing_request::SigningRequest;
 use crate::tests::faults::passing_faults;
 use crate::tests::signing_requests::{
@@ -91,11 +91,14 @@ async fn it_ends_the_same_with_lost_responses_to_reviews() {
 /// A8
 #[tokio::test(start_paused = true)]
 async fn a_requester_that_is_not_allowed_is_reviewed_again_and_again() {
-    let cluster = start(environment()).await;
+    let cluster = start(environment().explain_memory(1 << 20)).await;
     create_request(cluster.sandbox(), request("a", KUBELET_CLIENT, "system:anonymous", &node_pem("a")));
     cluster.advance(Duration::from_hours(2)).await;
     let sent = writes(&cluster);
     assert!(sent.iter().all(|write| write == "POST subjectaccessreviews"), "{sent:?}");
+    let explained = cluster.handle().explain(NAME, &key("a")).expect("there is such a controller");
+    let text = format!("{explained:?}");
+    assert!(text.contains("the requester may not create nodeclient"), "{text}");
     // Twelve pauses double to about 1000 s, and as long pauses follow.
     assert!((12..30).contains(&sent.len()), "{} reviews", sent.len());
     assert!(approvals(cluster.sandbox(), "a").is_empty());

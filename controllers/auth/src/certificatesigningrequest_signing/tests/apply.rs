@@ -245,9 +245,13 @@ async fn no_key_is_in_metrics_or_requests() {
     let ca = Ca::new("first");
     let cluster = start(ca.environment("").explain_memory(1 << 20)).await;
     life(&cluster).await;
-    let key = std::fs::read_to_string(ca.path("key")).unwrap();
-    let secret = key.lines().nth(1).unwrap();
+    let private = std::fs::read_to_string(ca.path("key")).unwrap();
+    let secret = private.lines().nth(1).unwrap();
     assert!(!cluster.metrics().contains(secret));
+    for name in ["client", "refused"] {
+        let explained = cluster.handle().explain(DESCRIPTOR.name, &key(name)).expect("it is known");
+        assert!(!format!("{explained:?}").contains(secret));
+    }
     for body in cluster.bodies_of(ACCOUNT, "PUT") {
         assert!(!body.to_string().contains(secret));
     }
