@@ -142,6 +142,6 @@ async fn at_rest_nothing_is_written_even_if_the_watch_is_late() {
     let before = writes(&cluster).len();
     let labels = json!({ "metadata": { "labels": { "a": "b" } } });
     cluster.sandbox().patch(&SigningRequest::RESOURCE, &key("a"), &labels).unwrap();
-    cluster.advance(Duration::from_hours(30)).await;
+    cluster.advance(Duration::from_hours(13)).await;
     assert_eq!(writes(&cluster).len(), before);
 }

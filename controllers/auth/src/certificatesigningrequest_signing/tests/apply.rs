@@ -110,7 +110,7 @@ async fn approved_requests_are_signed_once() {
     let before = get(cluster.sandbox(), "client");
     let labels = serde_json::json!({ "metadata": { "labels": { "a": "b" } } });
     cluster.sandbox().patch(&SigningRequest::RESOURCE, &key("client"), &labels).unwrap();
-    cluster.advance(Duration::from_hours(30)).await;
+    cluster.advance(Duration::from_hours(13)).await;
     assert_eq!(writes(&cluster), 4);
     assert_eq!(get(cluster.sandbox(), "client")["status"], before["status"]);
 }
