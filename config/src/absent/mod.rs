@@ -16,7 +16,6 @@ macro_rules! workers {
 }
 
 mod cluster;
-mod security;
 mod storage;
 
 use crate::row::Row;
@@ -30,7 +29,7 @@ pub struct AbsentSettings {
     pub rows: &'static [Row],
 }
 
-const AREAS: &[&[AbsentSettings]] = &[cluster::CONTROLLERS, storage::CONTROLLERS, security::CONTROLLERS];
+const AREAS: &[&[AbsentSettings]] = &[cluster::CONTROLLERS, storage::CONTROLLERS];
 
 /// The settings of every controller that is not built yet.
 pub fn controllers() -> impl Iterator<Item = &'static AbsentSettings> {

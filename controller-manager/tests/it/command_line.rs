@@ -224,14 +224,13 @@ fn given_settings_without_effect_are_warned_of() {
     let ended = without_kubeconfig(&[
         "--contention-profiling",
         "--node-sync-period=1s",
-        "--cluster-signing-key-file=/etc/kubernetes/pki/ca.key",
         "--concurrent-replicaset-syncs=9",
     ]);
     let warnings = ended.warnings().into_iter();
     let lines = warnings.filter_map(|line| line.split_once("These settings have no effect"));
     assert_eq!(
         lines.map(|(_, line)| line.trim_end_matches('"')).collect::<Vec<_>>(),
-        [" yet: --contention-profiling, --cluster-signing-key-file", ", as in upstream: --node-sync-period",]
+        [" yet: --contention-profiling", ", as in upstream: --node-sync-period",]
     );
 }
 

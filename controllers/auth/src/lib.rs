@@ -1,8 +1,12 @@
-//! The controllers of service accounts, tokens, bootstrap tokens, the root CA and aggregated cluster roles, a folder for each.
+//! The controllers of service accounts, tokens, bootstrap tokens, certificates, the root CA and aggregated cluster roles, a
+//! folder for each.
 //!
 //! A controller registers itself by being linked. Removing one is deleting its folder and its line here.
 
 pub mod bootstrap_signer;
+pub mod certificatesigningrequest_approving;
+pub mod certificatesigningrequest_cleaner;
+pub mod certificatesigningrequest_signing;
 pub mod clusterrole_aggregation;
 pub mod kube_apiserver_serving_clustertrustbundle_publisher;
 pub mod legacy_serviceaccount_token_cleaner;

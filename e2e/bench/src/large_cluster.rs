@@ -17,10 +17,11 @@ use super::workload::Workload;
 /// All controllers of ours but `node-lifecycle-controller`: no kubelet renews a lease here, so it would mark all Pods as not
 /// ready.
 pub(super) const CONTROLLERS: &str = "\
-    clusterrole-aggregation-controller,cronjob-controller,daemonset-controller,deployment-controller,\
-    device-taint-eviction-controller,disruption-controller,endpoints-controller,endpointslice-controller,\
-    endpointslice-mirroring-controller,ephemeral-volume-controller,garbage-collector-controller,\
-    horizontal-pod-autoscaler-controller,job-controller,\
+    certificatesigningrequest-approving-controller,certificatesigningrequest-cleaner-controller,\
+    certificatesigningrequest-signing-controller,clusterrole-aggregation-controller,cronjob-controller,\
+    daemonset-controller,deployment-controller,device-taint-eviction-controller,disruption-controller,\
+    endpoints-controller,endpointslice-controller,endpointslice-mirroring-controller,ephemeral-volume-controller,\
+    garbage-collector-controller,horizontal-pod-autoscaler-controller,job-controller,\
     kube-apiserver-serving-clustertrustbundle-publisher-controller,legacy-serviceaccount-token-cleaner-controller,\
     namespace-controller,node-ipam-controller,persistentvolume-binder-controller,\
     persistentvolume-expander-controller,persistentvolume-protection-controller,\

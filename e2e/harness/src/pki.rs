@@ -39,6 +39,7 @@ impl Pki {
         let authority = CertifiedIssuer::self_signed(params, key).context("cannot sign the authority's certificate")?;
         let pki = Self { folder: folder.to_owned(), authority };
         pki.write("ca.crt", &pki.authority.pem())?;
+        pki.write("ca.key", &pki.authority.key().serialize_pem())?;
         Ok(pki)
     }
 

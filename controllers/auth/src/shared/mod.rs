@@ -3,7 +3,10 @@
 mod account;
 mod bootstrap_token;
 mod go_time;
+pub(crate) mod kubelet;
 mod root_ca;
+pub(crate) mod signing_request;
+pub(crate) mod x509;
 
 pub(crate) use account::{ServiceAccount, TOKEN_SECRET_FIELDS};
 pub(crate) use bootstrap_token::{BootstrapToken, Expiry, bootstrap_tokens};

@@ -1,3 +1,4 @@
 //! Fixtures that the tests of several controllers share.
 
 pub(crate) mod faults;
+pub(crate) mod signing_requests;

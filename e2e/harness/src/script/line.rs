@@ -6,10 +6,11 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 /// Commands of kubectl that change something, or wait.
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 19] = [
     "annotate",
     "apply",
     "autoscale",
+    "certificate",
     "cordon",
     "create",
     "delete",

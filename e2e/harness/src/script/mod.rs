@@ -10,7 +10,7 @@
 //! | key | meaning |
 //! | --- | --- |
 //! | `controllers` | what the manager runs, as `--controllers` takes it |
-//! | `args`, `api_server_args` | further flags of the manager, and of the API server |
+//! | `args`, `api_server_args` | further flags of the manager, and of the API server; `<pki>` is the folder of `ca.crt` and `ca.key` |
 //! | `namespaces` | the namespaces of the script; kubectl works in the first |
 //! | `records` | the resources that are compared, by their plural; `events` are those of controllers |
 //! | `ignore` | fields that are not compared, as `KIND FIELD FIELD…`, or events, as `Event REASON` or `Event REASON MESSAGE`, `*` being any text, each with a `reason` |

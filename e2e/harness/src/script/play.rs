@@ -187,7 +187,9 @@ impl<'a> Player<'a> {
         let subject = self.subject();
         self.has_started = true;
         let name = format!("{}-{subject}-{}", self.script.name, self.started);
-        let args: Vec<&str> = self.script.args.iter().map(String::as_str).collect();
+        let pki = self.plane.logs().join("pki").display().to_string();
+        let args: Vec<String> = self.script.args.iter().map(|flag| flag.replace("<pki>", &pki)).collect();
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
         self.manager = Some(start_manager(&self.plane, subject, &name, &self.script.controllers, &args)?);
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The resources that a script can record.
 
 /// The path of the objects of all namespaces, by their plural.
-const PATHS: [(&str, &str); 41] = [
+const PATHS: [(&str, &str); 42] = [
     ("configmaps", "/api/v1"),
     ("endpoints", "/api/v1"),
     ("events", "/api/v1"),
@@ -29,6 +29,7 @@ const PATHS: [(&str, &str); 41] = [
     ("clustertrustbundles", "/apis/certificates.k8s.io/v1"),
     ("podcertificaterequests", "/apis/certificates.k8s.io/v1"),
     ("leases", "/apis/coordination.k8s.io/v1"),
+    ("certificatesigningrequests", "/apis/certificates.k8s.io/v1"),
     ("endpointslices", "/apis/discovery.k8s.io/v1"),
     ("storageversions", "/apis/internal.apiserver.k8s.io/v1alpha1"),
     ("ipaddresses", "/apis/networking.k8s.io/v1"),

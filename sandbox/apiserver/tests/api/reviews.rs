@@ -108,3 +108,10 @@ async fn reviews() {
         check(row).await;
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn anonymous_users_may_do_nothing() {
+    let spec = json!({ "user": "system:anonymous", "resourceAttributes": { "verb": "get", "resource": "pods" } });
+    let review = post(&format!("{ACCESS}/subjectaccessreviews"), &json!({ "spec": spec }));
+    check(row("anonymous", vec![], review, 201, vec![("/status/allowed", json!(false))])).await;
+}

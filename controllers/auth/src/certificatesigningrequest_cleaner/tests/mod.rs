@@ -1,0 +1,2 @@
+mod apply;
+mod plan;

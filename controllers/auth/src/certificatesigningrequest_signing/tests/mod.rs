@@ -1,0 +1,3 @@
+mod apply;
+mod files;
+mod plan;
