@@ -2,5 +2,4 @@
 
 pub(crate) mod migration;
 pub(crate) mod protection;
-#[cfg_attr(not(test), expect(dead_code, reason = "no registered controller translates volumes yet"))]
 pub(crate) mod translation;

@@ -120,9 +120,10 @@ impl Sources {
         };
         Ok(Some(match context {
             Context::Persistent { name, access_modes, .. } => {
-                let access_modes = access_modes.clone();
-                let access_modes =
-                    if self.gce_persistent_disk.is_some() { access_modes.map(gce_access_modes) } else { access_modes };
+                let access_modes = match access_modes {
+                    Some(modes) if self.gce_persistent_disk.is_some() => Some(gce_access_modes(modes)),
+                    Some(_) | None => access_modes.clone(),
+                };
                 Translated { name: (*name).to_owned(), spec: CsiSpec { csi, access_modes, volume_mode: None } }
             }
             Context::Inline { .. } => inline.with(csi),
@@ -193,7 +194,7 @@ fn gce_disk(source: &GceDisk, context: &Context<'_>) -> Result<CsiSource, Transl
 ///
 /// # Upstream
 /// `backwardCompatibleAccessModes`: in-tree disks ignored all modes but these two.
-fn gce_access_modes(modes: Vec<AccessMode>) -> Vec<AccessMode> {
+fn gce_access_modes(modes: &[AccessMode]) -> Vec<AccessMode> {
     let writable = |mode: &AccessMode| matches!(mode, AccessMode::ReadWriteOnce | AccessMode::ReadWriteMany);
     if !modes.iter().any(writable) && modes.contains(&AccessMode::ReadOnlyMany) {
         vec![AccessMode::ReadOnlyMany]

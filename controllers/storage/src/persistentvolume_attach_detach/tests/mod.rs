@@ -1,0 +1,4 @@
+mod names;
+mod plan;
+mod report;
+mod volume;
