@@ -215,7 +215,7 @@ fn plan_wanted<'a>(on: &OnNode<'a>, backend: Backend, is_elsewhere: bool, now: T
             }
         }
         Some(attachment) => {
-            plan_attempt(on, attachment.attach_error, on.memory.attach_after, now, plan, Step::FailAttach)
+            plan_attempt(on, attachment.attach_error, on.memory.attach_after, now, plan, Step::FailAttach);
         }
         None if backend == Backend::ReportOnly && on.is_reported => {}
         None if is_elsewhere => {

@@ -1,3 +1,5 @@
+mod desired;
+mod invariants;
 mod names;
 mod plan;
 mod report;
