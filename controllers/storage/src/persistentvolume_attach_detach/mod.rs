@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | `names` | names of volumes in `node.status` and names of `VolumeAttachments`, equal to upstream's in bytes |
 //! | `volume` | name and sharing of the volume that a source describes |
+//! | `actual` | state of a volume on all nodes, as objects show it |
 //! | `claim` | volume behind the claim that a pod names |
 //! | `desired` | volumes that pods need, by node |
 //! | `plan` | next steps for one volume on all its nodes |
@@ -22,6 +23,7 @@
 //! - Volumes that the kubelet of an unmanaged node attaches are left alone.
 //! - Entries of unknown plugins in `volumesAttached` stay as they are, in order, and cost no request.
 
+mod actual;
 mod claim;
 mod desired;
 mod events;

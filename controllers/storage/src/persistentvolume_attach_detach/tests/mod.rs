@@ -1,3 +1,4 @@
+mod actual;
 mod desired;
 mod invariants;
 mod names;
