@@ -11,6 +11,7 @@
 //! | `claim` | volume behind the claim that a pod names |
 //! | `desired` | volumes that pods need, by node |
 //! | `plan` | next steps for one volume on all its nodes |
+//! | `view` | fields of attachments and CSI drivers that decisions read |
 //! | `report` | patch of `node.status.volumesAttached` |
 //! | `events` | messages of events |
 //!
@@ -32,4 +33,5 @@ mod plan;
 mod report;
 #[cfg(test)]
 mod tests;
+mod view;
 mod volume;

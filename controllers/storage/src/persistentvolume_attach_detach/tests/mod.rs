@@ -4,4 +4,5 @@ mod invariants;
 mod names;
 mod plan;
 mod report;
+mod view;
 mod volume;
