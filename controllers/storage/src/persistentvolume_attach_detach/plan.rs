@@ -81,7 +81,7 @@ pub(super) struct Attachment<'a> {
 pub(super) struct Memory {
     /// Time since which no pod on the node needs the volume.
     pub(super) unwanted_since: Option<Timestamp>,
-    /// Start of the current attempt to attach or detach.
+    /// Start of the current attempt to attach or detach. After a restart, the first look at an unfinished attempt.
     pub(super) attempt_since: Option<Timestamp>,
     /// End of the wait after a failed attempt to attach.
     pub(super) attach_after: Option<Timestamp>,
