@@ -221,11 +221,8 @@ fn controllers_that_are_missing_may_be_named_where_they_are_allowed_to_be() {
 
 #[test]
 fn given_settings_without_effect_are_warned_of() {
-    let ended = without_kubeconfig(&[
-        "--contention-profiling",
-        "--node-sync-period=1s",
-        "--concurrent-replicaset-syncs=9",
-    ]);
+    let ended =
+        without_kubeconfig(&["--contention-profiling", "--node-sync-period=1s", "--concurrent-replicaset-syncs=9"]);
     let warnings = ended.warnings().into_iter();
     let lines = warnings.filter_map(|line| line.split_once("These settings have no effect"));
     assert_eq!(

@@ -65,7 +65,6 @@ async fn it_tells_what_runs_serves_an_ordinary_client_and_leaves_nothing() {
     assert!(tour.starts_with("A cluster runs in this process"), "{tour}");
     assert!(tour.contains("\n  nodes        3\n"), "{tour}");
     let words: Vec<&str> = tour.split_whitespace().collect();
-<<<<<<< HEAD
     let controllers = "controllers certificatesigningrequest-approving-controller, \
                        certificatesigningrequest-cleaner-controller, certificatesigningrequest-signing-controller, \
                        clusterrole-aggregation-controller, cronjob-controller, daemonset-controller, \

@@ -2,3 +2,4 @@
 
 pub(crate) mod migration;
 pub(crate) mod protection;
+pub(crate) mod translation;

@@ -1,0 +1,57 @@
+//! Names of volumes in the status of nodes, and names of attachments.
+
+use aws_lc_rs::digest::{SHA256, digest};
+
+/// Returns the unique name of a CSI volume.
+pub(super) fn csi(driver: &str, handle: &str) -> String {
+    format!("kubernetes.io/csi/{driver}^{handle}")
+}
+
+/// Returns the unique name of a Fibre Channel volume. Returns `None` if the source identifies no volume.
+///
+/// # Upstream
+/// Go prints the lists: brackets around them, blanks between their items.
+pub(super) fn fibre_channel(target_wwns: &[String], lun: Option<i32>, wwids: &[String]) -> Option<String> {
+    match lun {
+        Some(lun) if !target_wwns.is_empty() => Some(format!("kubernetes.io/fc/[{}]:{lun}", target_wwns.join(" "))),
+        Some(_) | None if !wwids.is_empty() => Some(format!("kubernetes.io/fc/[{}]", wwids.join(" "))),
+        Some(_) | None => None,
+    }
+}
+
+/// Returns the unique name of an iSCSI volume.
+pub(super) fn iscsi(target_portal: &str, iqn: &str, lun: i32) -> String {
+    format!("kubernetes.io/iscsi/{target_portal}:{iqn}:{lun}")
+}
+
+/// Returns the name of the attachment of a CSI volume to a node.
+pub(super) fn attachment(driver: &str, handle: &str, node: &str) -> String {
+    let hash = digest(&SHA256, format!("{handle}{driver}{node}").as_bytes());
+    let digits = hash.as_ref().iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+    "csi-".chars().chain(digits.filter_map(|digit| char::from_digit(digit.into(), 16))).collect()
+}
+
+/// The plugin that a unique name belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Plugin<'a> {
+    /// A CSI driver, and the handle of the volume.
+    Csi { driver: &'a str, handle: &'a str },
+    /// Fibre Channel or iSCSI: nothing to do but to report the volume.
+    ReportOnly,
+    /// A plugin that this controller cannot detach volumes of.
+    Unknown,
+}
+
+impl<'a> Plugin<'a> {
+    /// Returns the plugin of a unique name. A driver has no `^` in its name, so the first one ends it.
+    pub(super) fn of(unique_name: &'a str) -> Self {
+        let Some(rest) = unique_name.strip_prefix("kubernetes.io/") else { return Self::Unknown };
+        if rest.starts_with("fc/") || rest.starts_with("iscsi/") {
+            return Self::ReportOnly;
+        }
+        match rest.strip_prefix("csi/").and_then(|name| name.split_once('^')) {
+            Some((driver, handle)) => Self::Csi { driver, handle },
+            None => Self::Unknown,
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The views of attachments and of CSI drivers.
+
+use kcm_framework::api::{InternedStr, Resource};
+
+use super::plan::Attachment;
+
+kcm_framework::api::view! {
+    /// An attachment of a volume to a node.
+    pub(super) struct VolumeAttachment {
+        resource: Resource::cluster_scoped("storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment");
+
+        "spec" @ 2 {
+            /// `spec.attacher`: the name of the CSI driver.
+            pub(super) attacher: InternedStr = "attacher" @ 1;
+            "source" @ 2 {
+                /// `spec.source.persistentVolumeName`, `None` for a volume of a pod.
+                pub(super) volume_name: Option<Box<str>> = "persistentVolumeName" @ 1;
+            }
+            /// `spec.nodeName`.
+            pub(super) node_name: InternedStr = "nodeName" @ 3;
+        }
+        "status" @ 3 {
+            /// Whether the driver has attached the volume.
+            pub(super) attached: bool = "attached" @ 1;
+            "attachError" @ 3 {
+                /// `status.attachError.message`, `None` if the last attempt did not fail.
+                pub(super) attach_error: Option<Box<str>> = "message" @ 2;
+            }
+            "detachError" @ 4 {
+                /// `status.detachError.message`, `None` if the last attempt did not fail.
+                pub(super) detach_error: Option<Box<str>> = "message" @ 2;
+            }
+        }
+    }
+}
+
+impl VolumeAttachment {
+    /// Returns the state that decisions read.
+    pub(super) fn state(&self) -> Attachment<'_> {
+        Attachment {
+            is_attached: self.attached,
+            is_deleting: self.metadata.is_terminating(),
+            attach_error: self.attach_error.as_deref(),
+            detach_error: self.detach_error.as_deref(),
+        }
+    }
+}
+
+kcm_framework::api::view! {
+    /// A CSI driver.
+    pub(super) struct CsiDriver {
+        resource: Resource::cluster_scoped("storage.k8s.io", "v1", "csidrivers", "CSIDriver");
+
+        "spec" @ 2 {
+            /// `spec.attachRequired`. A driver without the field needs attachments.
+            attach_required: Option<bool> = "attachRequired" @ 1;
+        }
+    }
+}
+
+/// Returns `true` if volumes of the driver need attachments. A driver without object needs them.
+pub(super) fn needs_attachment(driver: Option<&CsiDriver>) -> bool {
+    driver.and_then(|driver| driver.attach_required).unwrap_or(true)
+}
