@@ -23,7 +23,6 @@ fn warnings(name: &str) -> Vec<String> {
     assert!(arguments.len() > 10, "{name} has arguments");
     let kubeconfig = arguments.iter().find_map(|argument| argument.strip_prefix("--kubeconfig=")).expect("it has one");
     let refusal = format!("the kubeconfig {kubeconfig:?} does not exist: check the path given with --kubeconfig");
-    arguments.push("--allow-missing-controllers".to_owned());
     // Another process may have the port of the manifest.
     arguments.push(format!("--secure-port={}", free_port()));
     let ended = run(MANAGER, &arguments.iter().map(String::as_str).collect::<Vec<_>>());

@@ -269,8 +269,16 @@ impl Selected {
 
     /// The namespace in which it runs.
     pub fn namespace(self) -> String {
-        self.name().replace(['/', '_'], "-")
+        shortened(&self.name().replace(['/', '_'], "-"))
     }
+}
+
+/// A name that is too long for a namespace keeps the subject and its end.
+fn shortened(name: &str) -> String {
+    const LONGEST: usize = 63;
+    let Some((subject, rest)) = name.split_once('-').filter(|_| name.len() > LONGEST) else { return name.to_owned() };
+    let left_out = name.len() - LONGEST;
+    format!("{subject}-{}", rest[left_out..].trim_start_matches('-'))
 }
 
 /// Those whose name contains one of the filters; all of them if there is no filter.
@@ -287,7 +295,14 @@ pub fn select(scenarios: impl IntoIterator<Item = &'static Scenario>, filters: &
 
 #[cfg(test)]
 mod tests {
-    use super::{Scenario, Selected, Setup, select};
+    use super::{Scenario, Selected, Setup, select, shortened};
+
+    #[test]
+    fn a_namespace_has_a_name_of_at_most_63_characters() {
+        assert_eq!(shortened("ours-replicaset-creates"), "ours-replicaset-creates");
+        let long = format!("peer-{}-{}", "a".repeat(40), "b".repeat(40));
+        assert_eq!(shortened(&long), format!("peer-{}-{}", "a".repeat(17), "b".repeat(40)));
+    }
 
     const SETUP: Setup = Setup::of("replicaset");
     static SCENARIOS: [Scenario; 2] = [

@@ -42,7 +42,7 @@ use kcm_framework::informers::{Change, ListOptions};
 use kcm_framework::workqueue::Priority;
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, Source};
 
-use crate::shared::{ROOT_CA_FILE, root_ca};
+use crate::shared::root_ca;
 use metrics::Metrics;
 use plan::{SIGNER, TrustBundle, name};
 use reconcile::Reconciler;
@@ -51,8 +51,7 @@ use reconcile::Reconciler;
 pub const DESCRIPTOR: ControllerDescriptor =
     ControllerDescriptor::new("kube-apiserver-serving-clustertrustbundle-publisher-controller", init)
         .service_account("kube-apiserver-serving-clustertrustbundle-publisher")
-        .required_gates(&[CLUSTER_TRUST_BUNDLE])
-        .settings(const { &[ROOT_CA_FILE.row()] });
+        .required_gates(&[CLUSTER_TRUST_BUNDLE]);
 
 fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let root_ca = root_ca(context)?;

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::DESCRIPTOR;
 use super::plan::{Publication, TrustBundle, name, plan};
+use crate::shared::ROOT_CA_FILE;
 use crate::tests::faults::passing_faults;
 
 const BUNDLES: Resource = TrustBundle::RESOURCE;
@@ -78,6 +79,7 @@ fn environment() -> TestEnvironment {
     let extensions = Extensions::default();
     extensions.insert(ClientAuthority::new(CA));
     TestEnvironment::new([DESCRIPTOR])
+        .settings_of_others(&[ROOT_CA_FILE.row()])
         .extensions(extensions)
         .object(BUNDLES, created(OLD, SIGNER, "old"))
         .object(BUNDLES, created("example.com:other:a", "example.com/other", "other"))
@@ -145,7 +147,8 @@ async fn p6_the_old_bundle_stays_while_the_new_one_cannot_be_created() {
 
 #[tokio::test(start_paused = true)]
 async fn p1_without_a_ca_there_is_nothing_to_publish() {
-    let cluster = TestEnvironment::new([DESCRIPTOR]).object(BUNDLES, created(OLD, SIGNER, "old")).start().await;
+    let environment = TestEnvironment::new([DESCRIPTOR]).settings_of_others(&[ROOT_CA_FILE.row()]);
+    let cluster = environment.object(BUNDLES, created(OLD, SIGNER, "old")).start().await;
     cluster.advance(Duration::from_mins(10)).await;
     assert!(cluster.writes_of(ACCOUNT).is_empty());
 }
