@@ -123,7 +123,7 @@ impl Received {
         self.0.get(&(resource.clone(), cache.to_owned())).copied()
     }
 
-    /// The state of the caches. Of several caches of a resource, the one that is behind counts.
+    /// The state of the caches. Of several caches of a resource, the one behind the others counts.
     pub(crate) fn seen(&self) -> Seen {
         let mut oldest = BTreeMap::new();
         for ((resource, _), version) in &self.0 {

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use crate::schedule::Until;
 
-/// What holds count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Progress {
     /// Time since the start of the run.

@@ -24,7 +24,6 @@ pub(crate) struct Process {
 /// The state of a process after it has run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Settled {
-    /// Every task waits.
     Waits,
     /// A loop reconciles again and again at the same time.
     Races,

@@ -12,7 +12,7 @@ const PACKAGES: [&str; 1] = ["kcm-controllers-apps"];
 /// The committed record of searches, with one line for each scenario.
 const RECORD: &str = "simulation/runs.tsv";
 
-/// What a command line asks for.
+/// The options of the command line.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Asked {
     /// A part of the path of a test.

@@ -30,7 +30,7 @@ crate::view! {
             pub reclaim_policy: ReclaimPolicy = "persistentVolumeReclaimPolicy" @ 5;
             /// `spec.storageClassName`, empty if it is absent.
             pub storage_class_name: InternedStr = "storageClassName" @ 6;
-            /// Volume mode: `spec.volumeMode`.
+            /// Volume mode of the volume: `spec.volumeMode`.
             pub volume_mode: VolumeMode = "volumeMode" @ 8;
             /// `spec.volumeAttributesClassName`, `None` if it is absent.
             pub volume_attributes_class_name: Option<InternedStr> = "volumeAttributesClassName" @ 10;

@@ -34,7 +34,7 @@ crate::view! {
             pub volume_name: Box<str> = "volumeName" @ 3;
             /// `spec.storageClassName`, `None` if it is absent.
             pub storage_class_name: Option<InternedStr> = "storageClassName" @ 5;
-            /// Volume mode: `spec.volumeMode`.
+            /// Volume mode of the claim: `spec.volumeMode`.
             pub volume_mode: VolumeMode = "volumeMode" @ 6;
             /// `spec.volumeAttributesClassName`, `None` if it is absent.
             pub volume_attributes_class_name: Option<InternedStr> = "volumeAttributesClassName" @ 9;

@@ -48,7 +48,7 @@ impl fmt::Display for AccessModes {
 /// Volume mode of a volume or a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize)]
 pub enum VolumeMode {
-    /// A block device.
+    /// Raw block device, without a file system.
     Block,
     /// A file system, which is the default.
     #[default]

@@ -13,11 +13,11 @@ use crate::gate::{Gate, GateStage};
 pub use upstream::{UpstreamGate, upstream};
 pub use versions::Versions;
 
-/// Serves `ClusterTrustBundles`.
+/// Serves `ClusterTrustBundles` and publishes them.
 pub const CLUSTER_TRUST_BUNDLE: Gate =
     Gate { name: "ClusterTrustBundle", default: true, stage: GateStage::Ga, locked: false };
 
-/// Serves `PodCertificateRequests`.
+/// Serves `PodCertificateRequests` and deletes old ones.
 pub const POD_CERTIFICATE_REQUEST: Gate =
     Gate { name: "PodCertificateRequest", default: true, stage: GateStage::Ga, locked: false };
 

@@ -19,7 +19,7 @@ const RECORD: &str = "KCM_SIMULATE_RECORD";
 /// The end of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// The first failure.
+    /// The search ends with the first failure.
     AtFirstFailure,
     /// The budget is used up.
     AtBudget,
@@ -49,13 +49,12 @@ impl Budget {
     }
 }
 
-/// What the environment asks for.
+/// The budget and schedules that the environment names.
 pub(super) struct Asked {
     pub(super) budget: Budget,
     pub(super) replay: Option<PathBuf>,
     pub(super) record: Option<PathBuf>,
     pub(super) plants: bool,
-    /// Progress is printed.
     pub(super) is_long: bool,
     started: Instant,
 }

@@ -21,13 +21,13 @@ impl Reference {
         Self { created: creations(&run.history), end: normal_form(&run.history.end()) }
     }
 
-    /// Compares a run of a schedule. An action of the user changes what must be created, and where the run ends.
+    /// Compares a run of a schedule. An action of the user changes what must be created, and how the run ends.
     pub(crate) fn compare(&self, schedule: &Schedule, history: &History) -> Option<Violation> {
         let acts = schedule.0.iter().any(|one| matches!(one.what, What::Act(_)));
         if acts { None } else { self.more_creations(history).or_else(|| self.another_end(history)) }
     }
 
-    /// O7: creations beyond those of the reference run and one for each kill.
+    /// O7: more creations than the reference run and its kills explain.
     fn more_creations(&self, history: &History) -> Option<Violation> {
         creations(history).into_iter().find_map(|(resource, count)| {
             let allowed = self.created.get(&resource).copied().unwrap_or_default() + history.kills;
@@ -37,7 +37,7 @@ impl Reference {
         })
     }
 
-    /// O3: another end state than that of the reference run.
+    /// O3: an end state that differs from the reference run.
     fn another_end(&self, history: &History) -> Option<Violation> {
         let end = normal_form(&history.end());
         if end == self.end {

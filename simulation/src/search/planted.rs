@@ -15,13 +15,13 @@ const RUNS: usize = 3000;
 /// A planted bug that the search finds in a scenario.
 #[derive(Debug, Clone, Copy)]
 pub struct Planted {
-    /// The bug.
+    /// The bug that is planted.
     pub plant: Plant,
     /// The rule that breaks.
     pub rule: &'static str,
     /// Number of the first run that fails.
     pub run: usize,
-    /// The shortened schedule.
+    /// The shortened schedule that shows it.
     pub schedule: &'static str,
 }
 

@@ -87,7 +87,6 @@ pub(super) async fn is_allowed(
     Ok(reviewed.status.allowed)
 }
 
-/// Approves a request.
 pub(super) async fn approve(
     request: &SigningRequest,
     purpose: Purpose,

@@ -12,7 +12,7 @@
 //! # Guarantees
 //! - A request that has a certificate, or a condition `Approved` or `Denied` of any status, is left alone.
 //! - A request is recognised if its signer is `kubernetes.io/kube-apiserver-client-kubelet`, its organisation is exactly
-//!   `system:nodes`, its common name begins with `system:node:`, it has no alternative names, and its usages are those of a
+//!   `system:nodes`, its common name begins with `system:node:`, it has no alternative names, and it has the usages of a
 //!   client. It renews if its requester is the node that its common name names.
 //! - A recognised request is approved only if the API server says that its requester may create
 //!   `certificatesigningrequests/selfnodeclient` (if it renews) or `certificatesigningrequests/nodeclient`.
@@ -31,7 +31,7 @@
 //! | here | upstream | reason |
 //! | --- | --- | --- |
 //! | A request that cannot be decoded is left until it changes. | It is retried for ever. | Only a change helps. |
-//! | Requests that have a decision, and those of other signers, are not enqueued. | All are. | Less work. |
+//! | Requests with a decision or of other signers are not enqueued. | All are. | Less work. |
 //! | The pause between reviews is the age of the request, between 200 ms and 1000 s. | It doubles from 200 ms to 1000 s, and begins anew with each process. | Equal in one process; after a restart fewer reviews. |
 //! | A URI with a user is refused as malformed. | It is read. | No kubelet asks for one, and URIs are refused anyway. |
 

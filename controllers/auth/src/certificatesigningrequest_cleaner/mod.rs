@@ -44,7 +44,6 @@ use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops};
 use crate::shared::signing_request::SigningRequest;
 use round::round;
 
-/// As upstream.
 const INTERVAL: Duration = Duration::from_hours(1);
 
 /// Time from a pass with failed deletions to the next one.

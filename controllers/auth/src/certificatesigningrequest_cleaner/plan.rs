@@ -19,7 +19,6 @@ pub(super) enum Reason {
     Denied,
     /// Signing has failed long ago.
     Failed,
-    /// Nobody has decided.
     Pending,
     /// The certificate has expired.
     Expired,

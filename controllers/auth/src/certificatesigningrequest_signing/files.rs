@@ -28,7 +28,6 @@ pub(super) enum LoadError {
     /// A file cannot be read.
     #[error("cannot read the file {path:?} of a CA: check its path and permissions")]
     Unreadable {
-        /// The file.
         path: PathBuf,
         /// The error of the operating system.
         source: std::io::Error,

@@ -8,7 +8,6 @@ use crate::shared::signing_request::{APPROVED, DENIED, FAILED, SigningRequestVie
 pub(super) enum Plan {
     /// Signs it, if its content allows.
     Sign,
-    /// Does nothing.
     Skip(SkipReason),
 }
 

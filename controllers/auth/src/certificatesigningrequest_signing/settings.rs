@@ -48,7 +48,6 @@ const LEGACY_UNKNOWN_KEY: Setting<String> = SECTION
     .string("cluster-signing-legacy-unknown-key-file", "LegacyUnknownSignerConfiguration.KeyFile", "")
     .help("PEM file with the CA private key of the signer kubernetes.io/legacy-unknown.");
 
-/// All rows.
 pub(super) const SETTINGS: &[Row] = &[
     CERTIFICATE.row(),
     KEY.row(),

@@ -25,7 +25,7 @@
 //! | here | upstream | reason |
 //! | --- | --- | --- |
 //! | Deletions carry the uid and the resource version. | They carry nothing. | A bundle that was recreated is judged again. |
-//! | Only `certificates.k8s.io/v1` is used. | `v1beta1` and `v1alpha1` are used where `v1` is not served. | Kubernetes 1.37 serves `v1`. |
+//! | Only `certificates.k8s.io/v1` is used. | `v1beta1` and `v1alpha1` are used if `v1` is not served. | Kubernetes 1.37 serves `v1`. |
 //! | A `--root-ca-file` that cannot be used is read again with back-off. | It ends the process. | The other controllers continue. |
 
 mod apply;

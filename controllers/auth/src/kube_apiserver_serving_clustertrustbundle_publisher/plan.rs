@@ -22,7 +22,6 @@ kcm_framework::api::view! {
         resource: Resource::cluster_scoped("certificates.k8s.io", "v1", "clustertrustbundles", "ClusterTrustBundle");
 
         "spec" {
-            /// `spec.trustBundle`
             pub(super) bundle: String = "trustBundle";
         }
     }

@@ -14,10 +14,10 @@ const KEY_ENCIPHERMENT: &str = "key encipherment";
 /// A rule that a request violates.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Violation {
-    /// The organisation is not exactly that of nodes.
+    /// The organisation is not exactly `system:nodes`.
     #[error("subject organization is not system:nodes")]
     Organization,
-    /// The common name is not that of a node.
+    /// The common name does not name a node.
     #[error("subject common name does not begin with system:node:")]
     CommonName,
     /// There is a DNS name.
@@ -35,10 +35,10 @@ pub(crate) enum Violation {
     /// There is neither a DNS name nor an IP address.
     #[error("DNS or IP subjectAltName is required")]
     NoName,
-    /// The usages are not those of a client.
+    /// The usages do not suit a client.
     #[error("usages did not match [client auth digital signature key encipherment]")]
     ClientUsages,
-    /// The usages are not those of a server.
+    /// The usages do not suit a server.
     #[error("usages did not match [digital signature key encipherment server auth]")]
     ServerUsages,
     /// A usage that clients of the API server must not have.

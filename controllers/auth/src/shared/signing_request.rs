@@ -42,15 +42,11 @@ kcm_framework::api::view! {
         );
 
         "spec" {
-            /// `spec.signerName`
             pub(crate) signer_name: InternedStr = "signerName";
-            /// `spec.usages`
             pub(crate) usages: Vec<InternedStr> = "usages";
-            /// `spec.expirationSeconds`
             pub(crate) expiration_seconds: Option<i32> = "expirationSeconds";
         }
         "status" {
-            /// `status.conditions`
             pub(crate) conditions: Vec<RequestCondition> = "conditions";
             /// `status.certificate`, reduced to what decisions need.
             pub(crate) certificate: Issued = "certificate";
@@ -76,10 +72,8 @@ pub(crate) struct RequestCondition {
 /// A certificate in the status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Issued {
-    /// There is none.
     #[default]
     No,
-    /// There is one.
     Yes {
         /// The time at which it expires, unless it cannot be read.
         expiry: Option<Timestamp>,

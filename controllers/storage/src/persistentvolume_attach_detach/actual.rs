@@ -13,9 +13,7 @@ use super::report::ReportedVolume;
 #[derive(Debug)]
 pub(super) struct NodeState {
     pub(super) health: Health,
-    /// `status.volumesAttached`.
     pub(super) reported: Vec<ReportedVolume>,
-    /// `status.volumesInUse`.
     pub(super) in_use: Vec<String>,
 }
 

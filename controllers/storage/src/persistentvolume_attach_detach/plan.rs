@@ -18,7 +18,7 @@ pub(super) fn next_back_off(previous: Option<SignedDuration>) -> SignedDuration 
 #[derive(Debug, Clone)]
 pub(super) struct Observed<'a> {
     pub(super) backend: Backend,
-    /// Whether several nodes may have the volume at once. `true` if no source of the volume is known.
+    /// `true` if several nodes may have the volume at once, or if no source of the volume is known.
     pub(super) is_shared: bool,
     /// The nodes, in the order of their names, each at most once.
     pub(super) nodes: Vec<OnNode<'a>>,
@@ -40,11 +40,11 @@ pub(super) enum Backend {
 pub(super) struct OnNode<'a> {
     pub(super) node: &'a str,
     pub(super) health: Health,
-    /// Whether a pod on the node needs the volume.
+    /// `true` if a pod on the node needs the volume.
     pub(super) is_wanted: bool,
-    /// Whether `status.volumesAttached` of the node has the volume.
+    /// `true` if `status.volumesAttached` of the node has the volume.
     pub(super) is_reported: bool,
-    /// Whether `status.volumesInUse` of the node has the volume.
+    /// `true` if `status.volumesInUse` of the node has the volume.
     pub(super) is_in_use: bool,
     pub(super) attachment: Option<Attachment<'a>>,
     pub(super) memory: Memory,
@@ -60,14 +60,13 @@ pub(super) enum Health {
     NotReady,
     /// The node has the taint `node.kubernetes.io/out-of-service`, whatever else its state is.
     OutOfService {
-        /// Whether the condition `Ready` is true.
+        /// `true` if the condition `Ready` is true.
         is_ready: bool,
     },
     /// The kubelet of the node attaches volumes itself.
     Unmanaged,
 }
 
-/// A `VolumeAttachment`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Attachment<'a> {
     pub(super) is_attached: bool,
@@ -87,16 +86,16 @@ pub(super) struct Memory {
     pub(super) attach_after: Option<Timestamp>,
     /// End of the wait after a failed attempt to detach.
     pub(super) detach_after: Option<Timestamp>,
-    /// Whether a rule allowed to detach the volume while the node may use it.
+    /// `true` if a rule allowed to detach the volume while the node may use it.
     pub(super) was_forced: bool,
-    /// Whether the pods on the node know that another node has the volume.
+    /// `true` if the pods on the node know that another node has the volume.
     pub(super) is_conflict_reported: bool,
 }
 
 /// Settings of the controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Settings {
-    /// Whether only the out-of-service taint, never time alone, forces a detach.
+    /// `true` if only the out-of-service taint, never time alone, forces a detach.
     pub(super) disable_force_detach_on_timeout: bool,
 }
 
@@ -127,7 +126,6 @@ pub(super) enum Step<'a> {
     Keep,
     /// Remember that no pod has needed the volume since now.
     StartUnmountWait,
-    /// Create the attachment.
     Attach,
     /// Add the volume to the report, then tell the pods that the volume is attached.
     Report,

@@ -16,11 +16,10 @@ kcm_framework::api::view! {
                 /// `spec.source.persistentVolumeName`, `None` for a volume of a pod.
                 pub(super) volume_name: Option<Box<str>> = "persistentVolumeName" @ 1;
             }
-            /// `spec.nodeName`.
             pub(super) node_name: InternedStr = "nodeName" @ 3;
         }
         "status" @ 3 {
-            /// Whether the driver has attached the volume.
+            /// `true` if the driver has attached the volume.
             pub(super) attached: bool = "attached" @ 1;
             "attachError" @ 3 {
                 /// `status.attachError.message`, `None` if the last attempt did not fail.
@@ -47,7 +46,6 @@ impl VolumeAttachment {
 }
 
 kcm_framework::api::view! {
-    /// A CSI driver.
     pub(super) struct CsiDriver {
         resource: Resource::cluster_scoped("storage.k8s.io", "v1", "csidrivers", "CSIDriver");
 

@@ -13,7 +13,7 @@ pub(super) struct Attachable {
     pub(super) unique_name: String,
     /// Name in events: the name of the persistent volume, or of the pod's volume.
     pub(super) spec_name: String,
-    /// Whether several nodes may have the volume at once.
+    /// `true` if several nodes may have the volume at once.
     pub(super) is_shared: bool,
     /// The source that the attachment contains, for a translated volume of a pod. Other attachments name their volume.
     pub(super) inline: Option<CsiSpec>,

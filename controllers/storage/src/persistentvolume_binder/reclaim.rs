@@ -48,7 +48,6 @@ impl Recyclers {
     }
 }
 
-/// Reclaims volumes.
 pub(super) struct Reclaimer {
     pub(super) world: World,
     pub(super) metrics: Arc<Metrics>,

@@ -45,13 +45,6 @@ const MAXIMUM_RETRY: Row = Row::in_file(
     Initial::Int32(3),
 )
 .help("No effect.");
-/// The directory of drivers that other controllers run.
-const FLEX_VOLUME_PLUGINS: Row = VOLUMES
-    .string("flex-volume-plugin-dir", "FlexVolumePluginDir", "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/")
-    .help("Directory of FlexVolume plugins.")
-    .row()
-    .without_effect();
-
 /// The rows of the settings.
 pub(super) const ROWS: &[Row] = &[
     SYNC_PERIOD.row(),
@@ -64,5 +57,4 @@ pub(super) const ROWS: &[Row] = &[
     HOST_PATH_MINIMUM.row(),
     HOST_PATH_INCREMENT.row(),
     MAXIMUM_RETRY,
-    FLEX_VOLUME_PLUGINS,
 ];

@@ -3,7 +3,6 @@
 use kcm_framework::api::{InternedStr, Resource};
 
 kcm_framework::api::view! {
-    /// A storage class.
     pub(super) struct StorageClass {
         resource: Resource::cluster_scoped("storage.k8s.io", "v1", "storageclasses", "StorageClass");
         // name the default classes
@@ -16,7 +15,6 @@ kcm_framework::api::view! {
         pub(super) provisioner: InternedStr = "provisioner" @ 2;
         /// `reclaimPolicy`, empty if it is absent.
         pub(super) reclaim_policy: InternedStr = "reclaimPolicy" @ 4;
-        /// `mountOptions`.
         pub(super) mount_options: Box<[InternedStr]> = "mountOptions" @ 5;
         /// `volumeBindingMode`, empty if it is absent.
         pub(super) binding_mode: InternedStr = "volumeBindingMode" @ 7;

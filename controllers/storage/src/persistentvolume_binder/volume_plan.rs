@@ -83,7 +83,6 @@ impl VolumePlan {
 /// The plan for a released volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Reclaim {
-    /// An administrator decides.
     Retain,
     /// An external component deletes it.
     External,

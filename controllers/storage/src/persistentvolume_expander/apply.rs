@@ -35,7 +35,6 @@ impl From<WriteError> for ReconcileError {
 pub(super) enum Outcome {
     /// A raw block volume has its new size.
     Resized,
-    /// Everything else.
     Recorded,
 }
 

@@ -24,7 +24,6 @@ const fn migration(plugin: &'static str, driver: &'static str, field: &'static s
     Migration { plugin, driver, field }
 }
 
-/// All migrations.
 pub(crate) const MIGRATIONS: [Migration; 7] = [
     migration("kubernetes.io/aws-ebs", "ebs.csi.aws.com", "awsElasticBlockStore"),
     migration("kubernetes.io/gce-pd", "pd.csi.storage.gke.io", "gcePersistentDisk"),

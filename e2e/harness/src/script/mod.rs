@@ -12,7 +12,7 @@
 //! | `controllers` | what the manager runs, as `--controllers` takes it |
 //! | `args`, `api_server_args` | further flags of the manager, and of the API server; `<pki>` is the folder of `ca.crt` and `ca.key` |
 //! | `namespaces` | the namespaces of the script; kubectl works in the first |
-//! | `records` | the resources that are compared, by their plural; `events` are those of controllers |
+//! | `records` | the resources that are compared, by their plural; `events` are recorded of controllers only |
 //! | `ignore` | fields that are not compared, as `KIND FIELD FIELD…`, or events, as `Event REASON` or `Event REASON MESSAGE`, `*` being any text, each with a `reason` |
 //! | `masked` | fields of which only the presence is compared, each with a `reason` |
 //! | `unordered` | lists whose order is not compared, as `KIND FIELD FIELD…` |
@@ -26,8 +26,8 @@
 //! | `restarts` | a manager is started anew in each round, after its changes |
 //! | `takeover` | the rounds before which managers change, counted from 1: `at_rest` before its changes, `amid` after them |
 //!
-//! A manifest is named `NAME.yaml`, or `KIND-NAME.yaml` where several have that name. In a round no object is changed twice: what a controller does between two changes is not determined. `CONTROLLER[KEY]` stands for a pod or job of a controller, where `KEY` is a completion index, a node,
-//! `waiting`, `ready`, `held` (by a finalizer), or empty; of several the one that is not ready comes first.
+//! A manifest is named `NAME.yaml`, or `KIND-NAME.yaml` if several have that name. In a round no object is changed twice: what a controller does between two changes is not determined. `CONTROLLER[KEY]` stands for a pod or job of a controller, where `KEY` is a completion index, a node,
+//! `waiting`, `ready`, `held` (by a finalizer), or empty; of several, an object that is not ready comes first.
 //!
 //! | verb | meaning |
 //! | --- | --- |

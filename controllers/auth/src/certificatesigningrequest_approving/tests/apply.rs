@@ -78,7 +78,6 @@ async fn it_ends_the_same_with_lost_responses_and_errors() {
     }
 }
 
-/// A6
 #[tokio::test(start_paused = true)]
 async fn it_ends_the_same_with_lost_responses_to_reviews() {
     for fault in passing_faults() {
@@ -88,7 +87,6 @@ async fn it_ends_the_same_with_lost_responses_to_reviews() {
     }
 }
 
-/// A8
 #[tokio::test(start_paused = true)]
 async fn a_requester_that_is_not_allowed_is_reviewed_again_and_again() {
     let cluster = start(environment().explain_memory(1 << 20)).await;
@@ -104,7 +102,6 @@ async fn a_requester_that_is_not_allowed_is_reviewed_again_and_again() {
     assert!(approvals(cluster.sandbox(), "a").is_empty());
 }
 
-/// D3
 #[tokio::test(start_paused = true)]
 async fn a_request_that_cannot_be_decoded_is_left_to_people() {
     let cluster = start(environment().allow_error("The object is invalid")).await;
@@ -115,7 +112,6 @@ async fn a_request_that_cannot_be_decoded_is_left_to_people() {
     assert!(get(cluster.sandbox(), "a")["status"]["conditions"].is_null());
 }
 
-/// A7
 #[tokio::test(start_paused = true)]
 async fn a_denial_that_the_cache_does_not_show_yet_counts() {
     let cluster = start(environment()).await;

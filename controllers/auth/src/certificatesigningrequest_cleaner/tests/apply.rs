@@ -65,7 +65,6 @@ async fn it_ends_the_same_with_lost_responses_and_errors() {
     }
 }
 
-/// D4
 #[tokio::test(start_paused = true)]
 async fn a_request_that_has_changed_since_it_was_judged_stays_until_the_next_pass() {
     let cluster = environment().start().await;
@@ -86,7 +85,6 @@ async fn a_request_that_has_changed_since_it_was_judged_stays_until_the_next_pas
     cluster.eventually("the request is deleted", |sandbox| !exists(sandbox, "a")).await;
 }
 
-/// C6, D4
 #[tokio::test(start_paused = true)]
 async fn a_pass_whose_deletion_failed_is_repeated_soon() {
     let cluster = environment().allow_error("").start().await;

@@ -1,4 +1,4 @@
-//! Reasons to delete a request; the rows of upstream's `TestCleanerWithApprovedExpiredCSR` and those of the rules.
+//! Reasons to delete a request; the rows of upstream's `TestCleanerWithApprovedExpiredCSR` and of the rules.
 
 use jiff::{SignedDuration, Timestamp};
 use kcm_framework::api::View as _;

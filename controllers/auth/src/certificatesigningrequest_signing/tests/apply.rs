@@ -132,7 +132,6 @@ async fn it_ends_the_same_with_lost_responses_and_errors() {
     }
 }
 
-/// D2
 #[tokio::test(start_paused = true)]
 async fn requests_that_cannot_be_decoded_verified_or_written_fail() {
     let ca = Ca::new("first");
@@ -161,7 +160,6 @@ async fn requests_that_cannot_be_decoded_verified_or_written_fail() {
     assert_eq!(writes(&cluster), 2);
 }
 
-/// D1
 #[tokio::test(start_paused = true)]
 async fn a_new_ca_signs_soon_and_a_broken_one_does_not_stop_the_old_one() {
     let ca = Ca::new("first");
@@ -180,7 +178,6 @@ async fn a_new_ca_signs_soon_and_a_broken_one_does_not_stop_the_old_one() {
     sign("c", "second").await;
 }
 
-/// D1
 #[tokio::test(start_paused = true)]
 async fn without_a_valid_ca_at_the_start_requests_wait_for_one() {
     let ca = Ca::new("first");
@@ -194,7 +191,6 @@ async fn without_a_valid_ca_at_the_start_requests_wait_for_one() {
     assert!(is_issued_by(cluster.sandbox(), "a", "second"));
 }
 
-/// G2
 #[tokio::test(start_paused = true)]
 async fn a_signer_without_its_own_files_does_nothing_if_another_has_some() {
     let ca = Ca::new("first");
@@ -208,7 +204,6 @@ async fn a_signer_without_its_own_files_does_nothing_if_another_has_some() {
     assert!(!is_issued(cluster.sandbox(), "client"));
 }
 
-/// G1
 #[tokio::test(start_paused = true)]
 async fn without_files_it_does_nothing() {
     let cluster = TestEnvironment::new([DESCRIPTOR]).start().await;
@@ -218,7 +213,6 @@ async fn without_files_it_does_nothing() {
     assert!(cluster.requests_of(ACCOUNT).is_empty() && !is_issued(cluster.sandbox(), "a"));
 }
 
-/// G10
 #[tokio::test(start_paused = true)]
 async fn a_late_watch_signs_nothing_twice_and_a_deleted_request_is_no_error() {
     let ca = Ca::new("first");
@@ -239,7 +233,6 @@ async fn a_late_watch_signs_nothing_twice_and_a_deleted_request_is_no_error() {
     assert!(get(cluster.sandbox(), "b").is_null());
 }
 
-/// D13
 #[tokio::test(start_paused = true)]
 async fn no_key_is_in_metrics_or_requests() {
     let ca = Ca::new("first");

@@ -17,7 +17,6 @@ fn pair(folder: &Path) -> Pair {
     Pair { certificate: folder.join("ca.crt"), key: folder.join("ca.key") }
 }
 
-/// D1
 #[test]
 fn d1_a_broken_pair_leaves_the_last_valid_one_signing() {
     let folder = tempfile::tempdir().unwrap();

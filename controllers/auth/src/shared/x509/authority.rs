@@ -37,13 +37,13 @@ pub(crate) enum AuthorityError {
     /// The certificate is malformed.
     #[error("the certificate cannot be read: {0}")]
     Certificate(#[from] Malformed),
-    /// No private key, or one that the library does not accept.
+    /// No private key that the library accepts.
     #[error(
         "the key file has no private key that can sign: give one in PEM, RSA of 2,048 to 8,192 bits, ECDSA on P-256, P-384 \
          or P-521, or Ed25519, without a password"
     )]
     Key,
-    /// The key is not that of the certificate.
+    /// The key does not belong to the certificate.
     #[error("the private key does not belong to the certificate")]
     Mismatch,
 }
@@ -82,7 +82,7 @@ impl Authority {
             return Err(AuthorityError::Certificates(0));
         }
         let certificate = Certificate::read(&block.der)?;
-        // The first key has to be the one that belongs to the certificate, under a label that upstream knows.
+        // The first key must belong to the certificate, under a label that upstream knows.
         let is_key = |block: &Block<'_>| block.label == b"PRIVATE KEY" || block.label.ends_with(b" PRIVATE KEY");
         let block = pem::blocks(key).find(is_key).ok_or(AuthorityError::Key)?;
         let (key, public) = read_key(&block, &certificate.public_key)?;

@@ -65,9 +65,7 @@ impl SignError {
 /// The time for which a certificate is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Validity {
-    /// First moment.
     pub(crate) not_before: Timestamp,
-    /// Last moment.
     pub(crate) not_after: Timestamp,
 }
 

@@ -37,7 +37,6 @@ pub(crate) struct Malformed(pub(super) &'static str);
 pub(super) struct Element<'a> {
     /// First octet of the identifier: class, constructed bit and, below 31, the number.
     pub(super) tag: u8,
-    /// Content.
     pub(super) content: &'a [u8],
     /// Identifier, length and content.
     pub(super) whole: &'a [u8],
@@ -280,7 +279,6 @@ pub(super) fn write(der: &mut Vec<u8>, tag: u8, content: &[u8]) {
     der.extend_from_slice(content);
 }
 
-/// Returns an element.
 pub(super) fn element(tag: u8, content: &[u8]) -> Vec<u8> {
     let mut der = Vec::with_capacity(content.len() + 6);
     write(&mut der, tag, content);

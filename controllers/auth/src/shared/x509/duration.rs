@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 /// Shortest lifetime that a requester can ask for.
 const MINIMUM: SignedDuration = SignedDuration::from_mins(10);
 
-/// Returns the lifetime of a certificate: the configured one, or a shorter one that is requested, but not below ten minutes.
+/// Returns the lifetime of a certificate: as configured, or shorter if requested, but at least ten minutes.
 pub(crate) fn requested_duration(configured: SignedDuration, requested_seconds: Option<i32>) -> SignedDuration {
     let Some(seconds) = requested_seconds else { return configured };
     let requested = SignedDuration::from_secs(seconds.into());

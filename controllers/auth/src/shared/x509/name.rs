@@ -8,19 +8,12 @@ use super::der::{self, Element, Malformed, Reader};
 /// The names in a request that a certificate repeats, as text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Subject {
-    /// `C`
     pub(crate) country: Vec<String>,
-    /// `ST`
     pub(crate) province: Vec<String>,
-    /// `L`
     pub(crate) locality: Vec<String>,
-    /// `STREET`
     pub(crate) street_address: Vec<String>,
-    /// `postalCode`
     pub(crate) postal_code: Vec<String>,
-    /// `O`
     pub(crate) organization: Vec<String>,
-    /// `OU`
     pub(crate) organizational_unit: Vec<String>,
     /// `CN`; the last of several.
     pub(crate) common_name: String,
@@ -40,7 +33,7 @@ const ORGANIZATIONAL_UNIT: u8 = 11;
 const POSTAL_CODE: u8 = 17;
 
 impl Subject {
-    /// Reads a name. Attributes that are not text, and those of other types, are left out.
+    /// Reads a name. Attributes of other types, or without text, are left out.
     ///
     /// # Errors
     /// The name is malformed, or the value of any of its attributes.

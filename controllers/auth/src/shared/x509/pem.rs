@@ -21,9 +21,8 @@ const BASE64: GeneralPurpose =
 pub(super) struct Block<'a> {
     /// Text between `BEGIN` and the dashes.
     pub(super) label: &'a [u8],
-    /// Whether there are headers, such as those of an encrypted key.
+    /// `true` if there are headers, as an encrypted key has.
     pub(super) has_headers: bool,
-    /// The decoded content.
     pub(super) der: Zeroizing<Vec<u8>>,
 }
 

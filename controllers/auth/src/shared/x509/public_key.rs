@@ -15,16 +15,11 @@ const OID_RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1];
 const OID_EC: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1];
 const OID_ED25519: &[u8] = &[0x2b, 0x65, 0x70];
 
-/// A named curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Curve {
-    /// secp224r1
     P224,
-    /// secp256r1
     P256,
-    /// secp384r1
     P384,
-    /// secp521r1
     P521,
 }
 
@@ -65,19 +60,9 @@ impl Curve {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PublicKey {
     /// Contents of two integers: modulus and exponent.
-    Rsa {
-        /// Modulus.
-        modulus: Vec<u8>,
-        /// Exponent.
-        exponent: Vec<u8>,
-    },
+    Rsa { modulus: Vec<u8>, exponent: Vec<u8> },
     /// An uncompressed point of a curve.
-    Ec {
-        /// The curve.
-        curve: Curve,
-        /// The point.
-        point: Vec<u8>,
-    },
+    Ec { curve: Curve, point: Vec<u8> },
     /// A key of Ed25519.
     Ed25519(Vec<u8>),
     /// A key of another algorithm.
@@ -85,7 +70,6 @@ pub(super) enum PublicKey {
 }
 
 impl PublicKey {
-    /// Reads a `SubjectPublicKeyInfo`.
     pub(super) fn read(info: &mut Reader<'_>) -> Result<Self, Malformed> {
         let mut algorithm = info.inside(der::SEQUENCE, "the public key has no algorithm")?;
         let oid = algorithm.oid("the public key has no algorithm")?;
@@ -165,24 +149,17 @@ pub(super) enum SignatureAlgorithm {
     Pkcs1(Hash),
     /// RSA with PSS; the salt is as long as the hash.
     Pss(Hash),
-    /// ECDSA.
     Ecdsa(Hash),
-    /// Ed25519.
     Ed25519,
-    /// Any other.
     Other,
 }
 
 /// The hash of a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hash {
-    /// SHA-1
     Sha1,
-    /// SHA-256
     Sha256,
-    /// SHA-384
     Sha384,
-    /// SHA-512
     Sha512,
 }
 

@@ -46,7 +46,6 @@ pub(crate) enum RequestError {
 /// A certificate request: the parts that decide, or that the certificate repeats.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CertificateRequest {
-    /// The subject.
     pub(crate) subject: Subject,
     /// The DNS names, in their order.
     pub(crate) dns_names: Vec<String>,
@@ -72,7 +71,6 @@ impl CertificateRequest {
         Self::from_der(&block.ok_or(RequestError::NotARequest)?.der)
     }
 
-    /// Reads a request.
     pub(super) fn from_der(der: &[u8]) -> Result<Self, RequestError> {
         let mut reader = Reader::new(der);
         let mut request = reader.inside(der::SEQUENCE, "it is no certificate request")?;
@@ -113,7 +111,6 @@ impl CertificateRequest {
     }
 }
 
-/// Alternative names.
 #[derive(Debug, Default)]
 struct Names {
     dns: Vec<String>,

@@ -21,7 +21,6 @@ pub(super) struct Sources {
 
 /// The rest of the volume that the source belongs to.
 pub(super) enum Context<'a> {
-    /// A persistent volume.
     Persistent {
         name: &'a str,
         labels: BTreeMap<String, String>,

@@ -1,4 +1,4 @@
-//! Requests and certificates, compared with those of Go.
+//! Requests and certificates, compared with Go's.
 
 mod authority;
 mod recorded;

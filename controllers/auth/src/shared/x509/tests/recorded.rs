@@ -161,7 +161,6 @@ fn uris_are_printed_as_by_go() {
     }
 }
 
-/// D2, X14
 #[test]
 fn signatures_that_go_accepts_are_verified_or_named_as_unsupported() {
     let all: Vec<(String, String, String)> = serde_json::from_str(include_str!("data/algorithms.json")).unwrap();

@@ -28,7 +28,6 @@ fn g11_durations() {
     }
 }
 
-/// T1
 #[test]
 fn t1_only_the_first_block_counts() {
     let request = &RECORDED.case("request rich").request;
@@ -41,12 +40,11 @@ fn t1_only_the_first_block_counts() {
     let nothing = CertificateRequest::from_pem(b"no block").unwrap_err();
     assert_eq!(nothing, RequestError::NotARequest);
     assert_eq!(nothing.to_string(), "PEM block type must be CERTIFICATE REQUEST");
-    // A block without its end, and one that is no base64, are skipped.
+    // Blocks without an end, or with other text than base64, are skipped.
     assert!(is_read(format!("-----BEGIN CERTIFICATE-----\nAAAA\n{request}")));
     assert!(is_read(format!("-----BEGIN CERTIFICATE-----\n!!\n-----END CERTIFICATE-----\n{request}")));
 }
 
-/// T3, T4
 #[test]
 fn x7_the_subject_is_rebuilt() {
     let read = |case: &str| CertificateRequest::from_pem(RECORDED.case(case).request.as_bytes()).unwrap().subject;
