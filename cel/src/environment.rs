@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::macros::Macro;
 use crate::notation::{DeclarationError, Overload, declarations};
+use crate::parser::Macro;
 use crate::types::Type;
-use crate::validate::Validator;
+use crate::validator::Validator;
 
 /// The message and object types that the caller knows.
 ///

@@ -4,7 +4,7 @@
 
 use crate::environment::{Environment, Library};
 use crate::types::Type;
-use crate::validate::Validator;
+use crate::validator::Validator;
 
 /// Returns the environment in which the API server of Kubernetes 1.37 compiles stored expressions, for example of
 /// a `ValidatingAdmissionPolicy`, without variables.

@@ -76,21 +76,20 @@ mod issues;
 pub mod kubernetes;
 mod lexer;
 mod literal;
-mod macros;
 mod notation;
 mod parser;
 mod types;
 mod validate;
+mod validator;
 
 pub use ast::{Ast, Element, Entry, Expr, ExprId, ExprKind, Field, Fold, Literal, Position};
 pub use check::Checked;
 pub use environment::{Environment, Library, TypeProvider};
 pub use issues::Issues;
-pub use macros::Macro;
 pub use notation::{DeclarationError, Overload};
-pub use parser::{MAX_CODE_POINTS, MAX_DEPTH, MAX_NODES, parse, parse_with};
+pub use parser::{MAX_CODE_POINTS, MAX_DEPTH, MAX_NODES, Macro, parse, parse_with};
 pub use types::{Primitive, Type};
-pub use validate::Validator;
+pub use validator::Validator;
 
 /// A problem of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -21,6 +21,7 @@ const ABSENT: &[(&str, &[&str])] = &[
             "storage_count_attachable_volumes_in_use",
         ],
     ),
+    ("there is no root CA to publish in this test", &["clustertrustbundle_publisher_"]),
     ("there are no resource claims in this test: see the tests of the controller", &["dynamic_resource_allocation_"]),
     ("the feature gate DRAResourcePoolStatus is off", &["resourcepoolstatusrequest_controller_"]),
     ("nodes get no pod CIDRs in this test: see the tests of the controller", &["node_ipam_controller_"]),

@@ -191,13 +191,14 @@ fn what_a_star_leaves_out_is_warned_of() {
     };
     for arguments in [&[][..], &["--controllers=*"]] {
         let [warning] = &warnings(arguments)[..] else { panic!("one warning") };
-        assert!(warning.contains(" persistentvolume-binder-controller, "), "{warning}");
+        assert!(warning.contains(" persistentvolume-attach-detach-controller, "), "{warning}");
         for absent in [" deployment-controller", " node-lifecycle-controller", " token-cleaner-controller"] {
             assert!(!warning.contains(absent), "{absent} in {warning}");
         }
     }
     assert!(
-        !warnings(&["--controllers=*,-persistentvolume-binder-controller"])[0].contains(" persistentvolume-binder")
+        !warnings(&["--controllers=*,-persistentvolume-attach-detach-controller"])[0]
+            .contains(" persistentvolume-attach")
     );
     assert_eq!(warnings(&["--controllers=replicaset"]), [""; 0]);
 }

@@ -162,6 +162,14 @@ fn every_controller_has_a_folder_of_its_own_name_and_writes_in_one_file_of_it() 
             .filter(|file| WRITES.iter().any(|verb| fs::read_to_string(file).unwrap().contains(verb)))
             .map(|file| file.strip_prefix(folder).unwrap().display().to_string())
             .collect();
+        if controller.name == "persistentvolume-binder-controller" {
+            // Binding, provisioning and reclaiming are procedures of their own.
+            assert_eq!(
+                writes.iter().map(String::as_str).collect::<BTreeSet<_>>(),
+                ["drafts.rs", "provision.rs", "reclaim.rs"].into()
+            );
+            continue;
+        }
         assert!(writes.len() <= 1, "{} writes in {writes:?}: move the requests to apply.rs", controller.name);
         let known = ["apply.rs", "reconcile.rs"];
         assert!(writes.iter().all(|file| known.contains(&&**file)), "{} writes in {writes:?}", controller.name);

@@ -13,6 +13,8 @@ use crate::support::program::Folder;
 use futures::TryStreamExt as _;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, ServiceAccount};
+use kcm_controllers as _;
+use kcm_framework::Registry;
 use kube::api::{Api, DeleteParams, ListParams, PostParams, WatchEvent, WatchParams};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
@@ -65,25 +67,11 @@ async fn it_tells_what_runs_serves_an_ordinary_client_and_leaves_nothing() {
     assert!(tour.starts_with("A cluster runs in this process"), "{tour}");
     assert!(tour.contains("\n  nodes        3\n"), "{tour}");
     let words: Vec<&str> = tour.split_whitespace().collect();
-    let controllers = "controllers certificatesigningrequest-approving-controller, \
-                       certificatesigningrequest-cleaner-controller, certificatesigningrequest-signing-controller, \
-                       clusterrole-aggregation-controller, cronjob-controller, daemonset-controller, \
-                       deployment-controller, device-taint-eviction-controller, disruption-controller, \
-                       endpoints-controller, endpointslice-controller, endpointslice-mirroring-controller, \
-                       ephemeral-volume-controller, garbage-collector-controller, \
-                       horizontal-pod-autoscaler-controller, job-controller, \
-                       kube-apiserver-serving-clustertrustbundle-publisher-controller, \
-                       legacy-serviceaccount-token-cleaner-controller, namespace-controller, node-ipam-controller, \
-                       node-lifecycle-controller, persistentvolume-binder-controller, \
-                       persistentvolume-expander-controller, persistentvolume-protection-controller, \
-                       persistentvolumeclaim-protection-controller, pod-garbage-collector-controller, \
-                       podcertificaterequest-cleaner-controller, replicaset-controller, \
-                       replicationcontroller-controller, resourceclaim-controller, resourcequota-controller, \
-                       root-ca-certificate-publisher-controller, service-cidr-controller, serviceaccount-controller, \
-                       serviceaccount-token-controller, statefulset-controller, storage-version-migrator-controller, \
-                       taint-eviction-controller, ttl-after-finished-controller, ttl-controller, \
-                       volumeattributesclass-protection-controller kubeconfig";
-    assert!(words.join(" ").contains(controllers), "{tour}");
+    let linked = Registry::linked().expect("the built-in controllers are linked");
+    let mut by_default: Vec<&str> = linked.iter().filter(|it| it.on_by_default).map(|it| it.name).collect();
+    by_default.sort_unstable();
+    let controllers = format!("controllers {} kubeconfig", by_default.join(", "));
+    assert!(words.join(" ").contains(&controllers), "{tour}");
     assert!(tour.contains("\n`sandbox tell help` lists what nodes can do.\n"), "{tour}");
     assert_eq!(tour.matches("\n  kubectl ").count(), 3, "{tour}");
     let exported = tour.lines().find_map(|line| line.strip_prefix("  export KUBECONFIG=")).expect("it names the file");

@@ -34,7 +34,25 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("node/src/node_lifecycle/mod.rs", "nodes", "an event mapping: a change of the node enqueues its pods"),
     ("node/src/node_lifecycle/pass.rs", "leases", "a lease that seems silent is read live before its node is marked"),
     ("node/src/taint_eviction/mod.rs", "nodes", "an event mapping: a change of the node enqueues its pods"),
+    (
+        "storage/src/persistentvolume_binder/provision.rs",
+        "nodes",
+        "a volume is provisioned on no node that cannot be decoded: the claim is retried",
+    ),
+    (
+        "storage/src/persistentvolume_binder/reclaim.rs",
+        "claims",
+        "it decides the text of an event; the volume is read live",
+    ),
+    (
+        "storage/src/persistentvolume_binder/reclaim.rs",
+        "pods",
+        "a pod of that name is found by its creation, which fails, and deletes nothing",
+    ),
+    ("storage/src/persistentvolume_binder/world.rs", "classes", "the claim waits while its class cannot be decoded"),
+    ("storage/src/persistentvolume_binder/world.rs", "volumes", "the claim waits while its volume cannot be decoded"),
     // Maps with the name of an informer.
+    ("storage/src/persistentvolume_binder/waiting.rs", "claims", "a map"),
     ("apps/src/pod_garbage_collector/plan.rs", "nodes", "a map"),
     ("network/src/endpointslice/hinted_services.rs", "services", "a map"),
     ("network/src/endpointslice/zones.rs", "nodes", "a map"),

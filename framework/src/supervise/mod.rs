@@ -120,7 +120,11 @@ impl Supervisor {
             // The start of the manager waits until this turn ends, so it ends in every case but a start.
             let turn = self.first_turn.lock().take();
             if !self.controls.enables(&self.descriptor) {
-                tracing::warn!(controller, "Controller is disabled");
+                if self.descriptor.on_by_default {
+                    tracing::warn!(controller, "Controller is disabled");
+                } else {
+                    tracing::info!(controller, "Controller is disabled by default");
+                }
                 self.record.enter(ControllerState::Disabled("--controllers does not enable it".to_owned()));
                 drop(turn);
                 cancel.run_until_cancelled(self.controls.enabled(&self.descriptor)).await;

@@ -10,17 +10,11 @@ use parking_lot::Mutex;
 use zeroize::Zeroizing;
 
 use super::metrics::Metrics;
+use super::pair::Pair;
 use crate::shared::x509::{Authority, AuthorityError};
 
 /// Interval at which a failure that goes on is logged again.
 const REMINDER: SignedDuration = SignedDuration::from_mins(10);
-
-/// The files of a certificate and its key.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Pair {
-    pub(super) certificate: PathBuf,
-    pub(super) key: PathBuf,
-}
 
 /// A pair of files that cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use kcm_framework::metrics::{Gauges, MetricError, Stability};
 
-use super::files::Pair;
+use super::pair::Pair;
 
 #[derive(Debug)]
 pub(super) struct Metrics {

@@ -48,6 +48,7 @@ mod apply;
 mod event_mapping;
 mod files;
 mod metrics;
+mod pair;
 mod plan;
 mod reconcile;
 mod settings;
@@ -66,8 +67,9 @@ use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, So
 
 use crate::shared::signing_request::{RETRY_LIMITS, WORKERS};
 use event_mapping::keys_for_request;
-use files::{AuthorityFiles, Pair};
+use files::AuthorityFiles;
 use metrics::Metrics;
+use pair::Pair;
 use reconcile::Reconciler;
 use settings::{DURATION, Files, SETTINGS};
 use signer::Signer;

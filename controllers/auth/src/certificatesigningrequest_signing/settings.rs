@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use kcm_framework::config::{GoDuration, Row, Section, Setting};
 use kcm_framework::{BoxError, ControllerContext};
 
-use super::files::Pair;
+use super::pair::Pair;
 use super::signer::Signer;
 
 const SECTION: Section = Section::new("Certificatesigningrequest-signing-controller", "CSRSigningController");

@@ -5,8 +5,9 @@ use std::path::Path;
 use jiff::{SignedDuration, Timestamp};
 use kcm_framework::Metrics as Registry;
 
-use crate::certificatesigningrequest_signing::files::{AuthorityFiles, Failure, Pair};
+use crate::certificatesigningrequest_signing::files::{AuthorityFiles, Failure};
 use crate::certificatesigningrequest_signing::metrics::Metrics;
+use crate::certificatesigningrequest_signing::pair::Pair;
 use crate::tests::signing_requests::authority;
 
 fn now() -> Timestamp {

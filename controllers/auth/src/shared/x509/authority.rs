@@ -12,7 +12,7 @@ use aws_lc_rs::signature::{
 };
 use jiff::{SignedDuration, Timestamp};
 
-use super::certificate::{Issue, SERIAL, SignError, Validity, to_be_signed};
+use super::certificate::{Issue, Issuer, SERIAL, SignError, Validity, to_be_signed};
 use super::der::{self, Malformed, Reader};
 use super::pem::{self, Block};
 use super::public_key::{Curve, PublicKey};
@@ -129,7 +129,8 @@ impl Authority {
 
     /// Returns a certificate in DER.
     pub(super) fn issue(&self, request: &CertificateRequest, issue: &Issue<'_>) -> Result<Vec<u8>, SignError> {
-        let signed = to_be_signed(request, issue, self).ok_or(SignError::Key)?;
+        let signed = to_be_signed(request, issue, Issuer { subject: self.subject(), key_id: self.key_id() })
+            .ok_or(SignError::Key)?;
         let signature = self.signature(&signed)?;
         Ok(der::constructed(der::SEQUENCE, &[&signed, issue.algorithm, &der::bit_string(&signature)]))
     }

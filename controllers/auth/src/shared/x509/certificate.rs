@@ -8,7 +8,6 @@ use std::net::IpAddr;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-use super::authority::Authority;
 use super::der;
 use super::public_key::VerifyError;
 use super::request::{self, CertificateRequest};
@@ -103,20 +102,28 @@ pub(super) struct Issue<'a> {
     pub(super) algorithm: &'a [u8],
 }
 
+/// The fields of the issuer that a certificate repeats.
+#[derive(Clone, Copy)]
+pub(super) struct Issuer<'a> {
+    /// The subject in DER.
+    pub(super) subject: &'a [u8],
+    pub(super) key_id: Option<&'a [u8]>,
+}
+
 /// Returns the part of a certificate that is signed; `None` if the public key cannot be written.
-pub(super) fn to_be_signed(request: &CertificateRequest, issue: &Issue<'_>, authority: &Authority) -> Option<Vec<u8>> {
+pub(super) fn to_be_signed(request: &CertificateRequest, issue: &Issue<'_>, issuer: Issuer<'_>) -> Option<Vec<u8>> {
     let subject = request.subject.to_der();
     let version = der::constructed(0xa0, &[&der::unsigned(&[2])]);
     let (not_before, not_after) =
         (der::write_time(issue.validity.not_before), der::write_time(issue.validity.not_after));
-    let extensions = extensions(request, &issue.usages, &subject, authority);
+    let extensions = extensions(request, &issue.usages, &subject, issuer);
     Some(der::constructed(
         der::SEQUENCE,
         &[
             &version,
             &der::unsigned(&issue.serial),
             issue.algorithm,
-            authority.subject(),
+            issuer.subject,
             &der::constructed(der::SEQUENCE, &[&not_before, &not_after]),
             &subject,
             &request.public_key.to_der()?,
@@ -126,7 +133,7 @@ pub(super) fn to_be_signed(request: &CertificateRequest, issue: &Issue<'_>, auth
 }
 
 /// Returns the extensions, in the order of Go.
-fn extensions(request: &CertificateRequest, usages: &Usages, subject: &[u8], authority: &Authority) -> Vec<u8> {
+fn extensions(request: &CertificateRequest, usages: &Usages, subject: &[u8], issuer: Issuer<'_>) -> Vec<u8> {
     let mut all = Vec::new();
     let mut add = |oid: &[u8], critical: &[u8], value: &[u8]| {
         let (oid, value) = (der::element(der::OID, oid), der::element(der::OCTET_STRING, value));
@@ -140,7 +147,7 @@ fn extensions(request: &CertificateRequest, usages: &Usages, subject: &[u8], aut
         add(OID_EXTENDED_KEY_USAGE, &[], &der::element(der::SEQUENCE, &oids));
     }
     add(OID_BASIC_CONSTRAINTS, CRITICAL, &der::element(der::SEQUENCE, &[]));
-    if let Some(key_id) = authority.key_id().filter(|id| !id.is_empty() && authority.subject() != subject) {
+    if let Some(key_id) = issuer.key_id.filter(|id| !id.is_empty() && issuer.subject != subject) {
         add(OID_AUTHORITY_KEY, &[], &der::constructed(der::SEQUENCE, &[&der::element(0x80, key_id)]));
     }
     let names = alternative_names(request);

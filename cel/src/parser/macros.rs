@@ -1,7 +1,7 @@
 //! Macros: calls that the parser replaces.
 
+use super::{Parsed, Parser};
 use crate::ast::{Ast, Element, Entry, ExprId, ExprKind, Field, Fold, Literal, Position};
-use crate::parser::{Parsed, Parser};
 
 /// A macro: a call with a name, a style and a number of arguments that the parser replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,8 +1,11 @@
 //! Tokens to a tree.
 
+mod macros;
+
+pub use macros::Macro;
+
 use crate::ast::{Ast, Element, Entry, Expr, ExprId, ExprKind, Field, Literal, Position};
 use crate::lexer::{Token, TokenKind, tokens};
-use crate::macros::{self, Macro};
 use crate::{Problem, literal};
 
 /// Number of code points that a source may have.
