@@ -350,6 +350,9 @@ async fn s75_a_group_gets_claims_that_its_pods_share() {
     cluster.eventually("it is created again", is_other).await;
     cluster.advance(MINUTE).await;
     assert_eq!(names_of_group(cluster.sandbox())[0]["resourceClaimName"], name(&gpu));
+    // No other controller removes the finalizer here.
+    let unprotected = json!({ "metadata": { "finalizers": null } });
+    cluster.sandbox().patch(&GROUPS, &key("g"), &unprotected).unwrap();
     cluster.sandbox().delete_now(&GROUPS, &key("g")).unwrap();
     cluster.eventually("it is free", |sandbox| is_free(sandbox, name(&gpu))).await;
     fits_role(&cluster, IDENTITY, Roles::Gated);
