@@ -126,6 +126,9 @@ impl Later {
     }
 }
 
+/// Called with the state of a search after each of its runs.
+type Progress<'a> = Box<dyn FnMut(&Search) + 'a>;
+
 struct Searcher<'a> {
     scenario: &'a Scenario,
     budget: Budget,
@@ -134,7 +137,7 @@ struct Searcher<'a> {
     states: BTreeMap<Digest, u32>,
     ends: BTreeSet<Digest>,
     has_stopped: bool,
-    progress: Option<Box<dyn FnMut(&Search) + 'a>>,
+    progress: Option<Progress<'a>>,
 }
 
 impl<'a> Searcher<'a> {

@@ -36,7 +36,9 @@ pub fn check_planted(scenario: fn() -> Scenario, table: &[Planted]) {
     if asked.plants {
         check_searches(scenario, table, asked.budget);
     } else if asked.replay.is_none() && !asked.is_long {
-        table.iter().for_each(|row| check_row(scenario, row));
+        for row in table {
+            check_row(scenario, row);
+        }
     }
 }
 

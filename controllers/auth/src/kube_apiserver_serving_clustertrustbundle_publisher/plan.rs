@@ -50,8 +50,7 @@ pub(super) fn name(root_ca: &str) -> String {
     let digest = digest(&SHA256, root_ca.as_bytes());
     let mut name = PREFIX.to_owned();
     for byte in digest.as_ref().iter().take(DIGEST_BYTES) {
-        // Writing to a string cannot fail.
-        let _ = write!(name, "{byte:02x}");
+        write!(name, "{byte:02x}").expect("a string takes everything");
     }
     name
 }

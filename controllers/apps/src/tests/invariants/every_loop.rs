@@ -263,7 +263,7 @@ fn what_users_set_is_kept() {
 fn a_status_is_written_alone() {
     let writing = |edit: fn(&mut Value)| {
         let story = Story::of([(REPLICA_SETS, set())]);
-        story.edit("replicaset", &REPLICA_SETS, "web", edit).to_subresource("status")
+        story.edit("replicaset", &REPLICA_SETS, "web", edit).at_subresource("status")
     };
     check("D1.12", statuses_change_nothing_else, writing(|set| set["status"]["replicas"] = 1.into()), {
         writing(|set| set["metadata"]["labels"] = json!({}))

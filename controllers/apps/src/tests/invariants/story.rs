@@ -65,7 +65,7 @@ impl Story {
     }
 
     /// The last change was sent to a subresource.
-    pub(crate) fn to_subresource(mut self, subresource: &str) -> Self {
+    pub(crate) fn at_subresource(mut self, subresource: &str) -> Self {
         self.last().subresource = Some(subresource.to_owned());
         self
     }

@@ -116,7 +116,7 @@ async fn life(cluster: &TestCluster) {
 async fn p5_p6_it_is_published_repaired_and_created_again_and_others_are_deleted() {
     let cluster = environment().start().await;
     life(&cluster).await;
-    let written: Vec<String> = cluster.writes_of(ACCOUNT).into_iter().map(|write| write.method.to_string()).collect();
+    let written: Vec<String> = cluster.writes_of(ACCOUNT).into_iter().map(|write| write.method).collect();
     assert_eq!(written, ["POST", "DELETE", "PUT", "POST"]);
     let preconditions = &cluster.bodies_of(ACCOUNT, "DELETE")[0]["preconditions"];
     assert!(preconditions["uid"].is_string() && preconditions["resourceVersion"].is_string(), "{preconditions}");
