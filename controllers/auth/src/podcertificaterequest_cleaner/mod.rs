@@ -28,8 +28,8 @@
 //! | The deletion carries the resource version. | It carries the uid. | A request that changes at the same moment is judged again. |
 //! | Only metadata is kept. | Whole requests are cached. | Memory. |
 
+mod apply;
 mod plan;
-mod round;
 
 #[cfg(test)]
 mod tests;
@@ -40,8 +40,8 @@ use futures::FutureExt as _;
 use kcm_framework::config::gates::POD_CERTIFICATE_REQUEST;
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops};
 
+use apply::round;
 use plan::PodCertificateRequest;
-use round::round;
 
 /// Time from the end of a round to the next one, as upstream.
 const PERIOD: Duration = Duration::from_mins(5);
