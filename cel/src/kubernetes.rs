@@ -9,7 +9,7 @@ use crate::validator::Validator;
 /// Returns the environment in which the API server of Kubernetes 1.37 compiles stored expressions, for example of
 /// a `ValidatingAdmissionPolicy`, without variables.
 ///
-/// It has every library whatever version is emulated, because an expression that is stored must go on working.
+/// It has every library, also if an older version is emulated, because a stored expression must stay valid.
 ///
 /// ```
 /// use kcm_cel::Type;

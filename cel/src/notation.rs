@@ -47,32 +47,12 @@ impl Overload {
 }
 
 fn collect(of: &Type, found: &mut Vec<Arc<str>>) {
-    match of {
-        Type::Param(name) if !found.contains(name) => found.push(Arc::clone(name)),
-        Type::List(element) => collect(element, found),
-        Type::Map(key, value) => {
-            collect(key, found);
-            collect(value, found);
-        }
-        Type::Opaque(_, parameters) => parameters.iter().for_each(|p| collect(p, found)),
-        Type::Type(Some(inner)) => collect(inner, found),
-        Type::Dyn
-        | Type::Any
-        | Type::Error
-        | Type::Null
-        | Type::Bool
-        | Type::Int
-        | Type::Uint
-        | Type::Double
-        | Type::String
-        | Type::Bytes
-        | Type::Duration
-        | Type::Timestamp
-        | Type::Wrapper(_)
-        | Type::Struct(_)
-        | Type::Type(None)
-        | Type::Param(_) => {}
+    if let Type::Param(name) = of
+        && !found.contains(name)
+    {
+        found.push(Arc::clone(name));
     }
+    of.inner().for_each(|inner| collect(inner, found));
 }
 
 /// Depth that a type in a declaration may have.

@@ -133,31 +133,14 @@ impl Type {
 
     /// Returns the type without the acceptance of null.
     pub(crate) fn plain(&self) -> &Self {
-        match self {
-            Self::Wrapper(Primitive::Bool) => &Self::Bool,
-            Self::Wrapper(Primitive::Int) => &Self::Int,
-            Self::Wrapper(Primitive::Uint) => &Self::Uint,
-            Self::Wrapper(Primitive::Double) => &Self::Double,
-            Self::Wrapper(Primitive::String) => &Self::String,
-            Self::Wrapper(Primitive::Bytes) => &Self::Bytes,
-            Self::Dyn
-            | Self::Any
-            | Self::Error
-            | Self::Null
-            | Self::Bool
-            | Self::Int
-            | Self::Uint
-            | Self::Double
-            | Self::String
-            | Self::Bytes
-            | Self::Duration
-            | Self::Timestamp
-            | Self::List(_)
-            | Self::Map(..)
-            | Self::Struct(_)
-            | Self::Opaque(..)
-            | Self::Type(_)
-            | Self::Param(_) => self,
+        let Self::Wrapper(primitive) = self else { return self };
+        match primitive {
+            Primitive::Bool => &Self::Bool,
+            Primitive::Int => &Self::Int,
+            Primitive::Uint => &Self::Uint,
+            Primitive::Double => &Self::Double,
+            Primitive::String => &Self::String,
+            Primitive::Bytes => &Self::Bytes,
         }
     }
 
@@ -171,8 +154,17 @@ impl Type {
 
     /// Returns the content of an optional type.
     pub(crate) fn content(&self) -> Option<&Self> {
-        match self {
-            Self::Opaque(name, parameters) if &**name == OPTIONAL => parameters.first(),
+        let Self::Opaque(name, parameters) = self else { return None };
+        (&**name == OPTIONAL).then(|| parameters.first()).flatten()
+    }
+
+    /// Returns the types in the parentheses of this type.
+    pub(crate) fn inner(&self) -> impl Iterator<Item = &Self> {
+        let (first, second, others): (Option<&Self>, Option<&Self>, &[Self]) = match self {
+            Self::List(element) => (Some(element), None, &[]),
+            Self::Map(key, value) => (Some(key), Some(value), &[]),
+            Self::Opaque(_, parameters) => (None, None, parameters),
+            Self::Type(Some(inner)) => (Some(inner), None, &[]),
             Self::Dyn
             | Self::Any
             | Self::Error
@@ -186,13 +178,11 @@ impl Type {
             | Self::Duration
             | Self::Timestamp
             | Self::Wrapper(_)
-            | Self::List(_)
-            | Self::Map(..)
             | Self::Struct(_)
-            | Self::Opaque(..)
-            | Self::Type(_)
-            | Self::Param(_) => None,
-        }
+            | Self::Type(None)
+            | Self::Param(_) => (None, None, &[]),
+        };
+        first.into_iter().chain(second).chain(others)
     }
 
     fn write(&self, out: &mut Bounded<'_, '_>) -> fmt::Result {

@@ -187,31 +187,11 @@ impl Solver {
         if self.exact(variable, within, depth) || self.exhausted() {
             return true;
         }
-        match within {
-            Type::Param(name) => {
-                let value = self.values.get(name).cloned();
-                value.is_some_and(|value| self.occurs(variable, &value, depth + 1))
-            }
-            Type::List(element) => self.occurs(variable, element, depth + 1),
-            Type::Map(key, value) => self.occurs(variable, key, depth + 1) || self.occurs(variable, value, depth + 1),
-            Type::Opaque(_, parameters) => parameters.iter().any(|p| self.occurs(variable, p, depth + 1)),
-            Type::Type(Some(inner)) => self.occurs(variable, inner, depth + 1),
-            Type::Dyn
-            | Type::Any
-            | Type::Error
-            | Type::Null
-            | Type::Bool
-            | Type::Int
-            | Type::Uint
-            | Type::Double
-            | Type::String
-            | Type::Bytes
-            | Type::Duration
-            | Type::Timestamp
-            | Type::Wrapper(_)
-            | Type::Struct(_)
-            | Type::Type(None) => false,
+        if let Type::Param(name) = within {
+            let value = self.values.get(name).cloned();
+            return value.is_some_and(|value| self.occurs(variable, &value, depth + 1));
         }
+        within.inner().any(|inner| self.occurs(variable, inner, depth + 1))
     }
 
     /// Replaces type variables by their values.

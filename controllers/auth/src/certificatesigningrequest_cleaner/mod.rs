@@ -10,7 +10,7 @@
 //! # Guarantees
 //! - A request is deleted if it was issued, or denied, or has failed, more than an hour ago; if nobody has decided about it
 //!   for 24 hours; if its certificate has expired; or if it is approved for 24 hours and not issued. Conditions count
-//!   whatever their status, and a condition without a time is never old.
+//!   with any status, and a condition without a time is never old.
 //! - The deletion carries uid and resource version: a request that was recreated or changed meanwhile is kept until the next
 //!   pass.
 //! - The first pass waits for the cache.

@@ -29,7 +29,6 @@
 //! | A `--root-ca-file` that cannot be used is read again with back-off. | It ends the process. | The other controllers continue. |
 
 mod apply;
-mod metrics;
 mod plan;
 mod reconcile;
 
@@ -42,10 +41,20 @@ use kcm_framework::informers::{Change, ListOptions};
 use kcm_framework::workqueue::Priority;
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, Source};
 
-use crate::shared::root_ca;
-use metrics::Metrics;
+use crate::shared::{SyncFamilies, SyncMetrics, root_ca};
 use plan::{SIGNER, TrustBundle, name};
 use reconcile::Reconciler;
+
+const SYNCS: SyncFamilies = SyncFamilies {
+    total: (
+        "clustertrustbundle_publisher_sync_total",
+        "Reconciles by the trust bundle publisher, by the status code of the response",
+    ),
+    seconds: (
+        "clustertrustbundle_publisher_sync_duration_seconds",
+        "Seconds that a reconcile by the trust bundle publisher took, by the status code of the response",
+    ),
+};
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =
@@ -66,7 +75,7 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
         .watches_for(Source::known().list_options(of_signer), move |_: &Change<TrustBundle>| [of_change.clone()]);
     // Without any bundle no event enqueues the key.
     control_loop.queue().add(key, Priority::Initial);
-    let metrics = Metrics::register(context.metrics())?;
+    let metrics = SyncMetrics::register(context.metrics(), &SYNCS)?;
     Ok(control_loop.reconcile(Reconciler { bundles, root_ca: root_ca.into(), metrics }).into())
 }
 

@@ -8,13 +8,13 @@ use kcm_framework::{Reconcile, ReconcileError, Session, async_trait};
 use tokio::time::Instant;
 
 use super::apply::apply;
-use super::metrics::Metrics;
 use super::plan::{Publication, TrustBundle, plan};
+use crate::shared::SyncMetrics;
 
 pub(super) struct Reconciler {
     pub(super) bundles: Informer<TrustBundle>,
     pub(super) root_ca: Arc<str>,
-    pub(super) metrics: Metrics,
+    pub(super) metrics: SyncMetrics,
 }
 
 #[async_trait]

@@ -29,7 +29,6 @@
 
 mod apply;
 mod event_mapping;
-mod metrics;
 mod plan;
 mod reconcile;
 
@@ -39,13 +38,23 @@ mod tests;
 use kcm_framework::informers::ListOptions;
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, Source};
 
-use crate::shared::{ROOT_CA_FILE, root_ca};
+use crate::shared::{ROOT_CA_FILE, SyncFamilies, SyncMetrics, root_ca};
 use event_mapping::{keys_for_config_map, keys_for_namespace};
-use metrics::Metrics;
 use reconcile::Reconciler;
 
 /// The name of the config map.
 const CONFIG_MAP: &str = "kube-root-ca.crt";
+
+const SYNCS: SyncFamilies = SyncFamilies {
+    total: (
+        "root_ca_cert_publisher_sync_total",
+        "Reconciles of namespaces by the root CA publisher, by the status code of the response",
+    ),
+    seconds: (
+        "root_ca_cert_publisher_sync_duration_seconds",
+        "Seconds that a reconcile of a namespace took, by the status code of the response",
+    ),
+};
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor =
@@ -61,7 +70,7 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
         ListOptions { field_selector: Some(format!("metadata.name={CONFIG_MAP}")), ..ListOptions::default() };
     let config_maps = control_loop.watches_for(Source::known().list_options(of_that_name), keys_for_config_map);
     control_loop.primary_with(Source::known(), keys_for_namespace);
-    let metrics = Metrics::register(context.metrics())?;
+    let metrics = SyncMetrics::register(context.metrics(), &SYNCS)?;
     Ok(control_loop.reconcile(Reconciler { config_maps, root_ca, metrics }).into())
 }
 

@@ -9,13 +9,13 @@ use tokio::time::Instant;
 
 use super::CONFIG_MAP;
 use super::apply::apply;
-use super::metrics::Metrics;
 use super::plan::{Action, ConfigMap, plan};
+use crate::shared::SyncMetrics;
 
 pub(super) struct Reconciler {
     pub(super) config_maps: Informer<ConfigMap>,
     pub(super) root_ca: Arc<str>,
-    pub(super) metrics: Metrics,
+    pub(super) metrics: SyncMetrics,
 }
 
 #[async_trait]

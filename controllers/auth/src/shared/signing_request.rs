@@ -111,7 +111,7 @@ impl SigningRequestView {
         self.certificate != Issued::No
     }
 
-    /// Returns the conditions of that type, whatever their status.
+    /// Returns the conditions of that type, with any status.
     pub(crate) fn conditions_of(&self, type_: &str) -> impl Iterator<Item = &RequestCondition> {
         self.conditions.iter().filter(move |condition| condition.type_ == *type_)
     }

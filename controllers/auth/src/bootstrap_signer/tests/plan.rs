@@ -85,7 +85,7 @@ fn b6_signatures_are_added_replaced_and_removed_and_nothing_else_changes() {
         ("a wrong one", vec![(KEY, "wrong")], token(), vec![], (set(&[(KEY, SIGNATURE)]), removed(&[]))),
         ("without a token", vec![(KEY, SIGNATURE)], vec![], vec![], (set(&[]), removed(&[KEY]))),
         (
-            "whoever wrote it",
+            "of any writer",
             vec![("jws-kubeconfig-", "x"), ("jws-kubeconfig-!", "y"), ("jws-other", "z")],
             vec![],
             vec![],
