@@ -13,7 +13,7 @@
 //! # Guarantees
 //! - At most one migration of a resource runs. The next one begins when it has succeeded or failed.
 //! - A patch carries the version of the object and nothing else: it changes no field. A conflict or an object that does not
-//!   exist counts as done, because whatever changed it stored it in the current version.
+//!   exist counts as done, because that change stored it in the current version.
 //! - Objects that are newer than the checkpoint are not patched.
 //! - Errors of the API server that may pass are retried with back-off; the condition `Running` says so. Others fail the
 //!   migration.

@@ -69,7 +69,7 @@ impl MigrationView {
     }
 }
 
-/// A resource in whatever version.
+/// A resource, without its version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct GroupResource {
     /// The group; empty for the core group.

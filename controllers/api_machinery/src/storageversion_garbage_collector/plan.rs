@@ -120,7 +120,7 @@ impl Plan {
             Self::Terminating => "leaves the storage version, which is being deleted".to_owned(),
             Self::Delete => format!("deletes the storage version, of which no API server exists: {}", gone()),
             Self::Update { kept, .. } => {
-                format!("keeps {kept} entries and removes those of API servers that do not exist: {}", gone())
+                format!("keeps {kept} entries and removes the entries of deleted API servers: {}", gone())
             }
         }
     }

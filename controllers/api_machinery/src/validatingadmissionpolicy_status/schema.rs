@@ -183,7 +183,7 @@ struct Converter<'d, 'a> {
     kind: &'d Kind,
     /// Schemas that were referred to.
     schemas: HashMap<String, Rc<Schema>>,
-    /// Names of the schemas that contain the schema in hand.
+    /// Names of the schemas that contain the current schema.
     visited: Vec<String>,
     count: usize,
     types: Types,

@@ -27,7 +27,7 @@ async fn m19_an_error_that_may_pass_is_told_and_retried_behind_the_last_object()
         create(cluster.sandbox(), "m", "", "configmaps");
         let message = "The migration is running, 2/3 objects not yet migrated; transient error: slow";
         let is_told = |sandbox: &Sandbox| condition(sandbox, "m", "Running").ends_with(message);
-        cluster.eventually("the error is told", is_told).await;
+        cluster.eventually("the status has the error", is_told).await;
         cluster.settle().await;
         is_done(&cluster, "m").await;
         let patches = patches(&cluster);

@@ -139,6 +139,6 @@ fn d6_an_id_that_cannot_name_a_lease_needs_no_request() {
 #[test]
 fn a_plan_in_words_names_the_api_servers() {
     let object = storage_version("apps.deployments", &[("a", "v1"), ("b", "v2"), ("c", "v2")], json!({}));
-    let words = "keeps 2 entries and removes those of API servers that do not exist: a";
+    let words = "keeps 2 entries and removes the entries of deleted API servers: a";
     assert_eq!(planned(&object, &["a"]).1, words);
 }
