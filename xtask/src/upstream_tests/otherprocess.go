@@ -6,8 +6,11 @@ package otherprocess
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -91,11 +94,13 @@ func run(stop <-chan struct{}, binary, controller string) error {
 	if err != nil {
 		return err
 	}
-	output, err := os.OpenFile(os.Getenv(logFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
+	if controller == "persistentvolume-binder-controller" {
+		endStandIn, err := startStandIn(server.Load())
+		if err != nil {
+			return err
+		}
+		defer endStandIn()
 	}
-	defer output.Close()
 
 	arguments := []string{
 		"--kubeconfig=" + kubeconfig,
@@ -109,26 +114,136 @@ func run(stop <-chan struct{}, binary, controller string) error {
 	if gates := changedGates(); gates != "" {
 		arguments = append(arguments, "--feature-gates="+gates)
 	}
-	command := exec.Command(binary, arguments...)
-	command.Stdout, command.Stderr = output, output
-	if err := command.Start(); err != nil {
+	if controller == "certificatesigningrequest-signing-controller" {
+		if flags := signer.Load(); flags != nil {
+			arguments = append(arguments, *flags...)
+		}
+	}
+	process, err := start(binary, arguments)
+	if err != nil {
 		return err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- command.Wait() }()
 	select {
-	case err := <-ended:
+	case err := <-process.ended:
 		return fmt.Errorf("the process ended before the test stopped it: %w", err)
 	case <-stop:
 	}
-	_ = command.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-ended:
-	case <-time.After(stopPeriod):
-		_ = command.Process.Kill()
-		<-ended
-	}
+	process.end()
 	return nil
+}
+
+// process is a running binary.
+type process struct {
+	command *exec.Cmd
+	output  *os.File
+	ended   chan error
+}
+
+func start(binary string, arguments []string) (*process, error) {
+	output, err := os.OpenFile(os.Getenv(logFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	command := exec.Command(binary, arguments...)
+	command.Stdout, command.Stderr = output, output
+	if err := command.Start(); err != nil {
+		_ = output.Close()
+		return nil, err
+	}
+	ended := make(chan error, 1)
+	go func() {
+		ended <- command.Wait()
+		_ = output.Close()
+	}()
+	return &process{command: command, output: output, ended: ended}, nil
+}
+
+// end stops the process, and kills it if it does not stop in time.
+func (p *process) end() {
+	_ = p.command.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.ended:
+	case <-time.After(stopPeriod):
+		_ = p.command.Process.Kill()
+		<-p.ended
+	}
+}
+
+var signer atomic.Pointer[[]string]
+
+// SetSigner remembers the files and the duration that a test gives to the signer of client certificates.
+func SetSigner(certFile, keyFile string, duration time.Duration) {
+	signer.Store(&[]string{
+		"--cluster-signing-kube-apiserver-client-cert-file=" + certFile,
+		"--cluster-signing-kube-apiserver-client-key-file=" + keyFile,
+		"--cluster-signing-duration=" + duration.String(),
+	})
+}
+
+var metricsURL atomic.Pointer[string]
+
+// Start runs the binary with the flags of a test that starts a whole manager. It returns a nil function if no binary is
+// set.
+func Start(ctx context.Context, flags []string) (func(), error) {
+	binary := os.Getenv(program)
+	if binary == "" {
+		return nil, nil
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	address := listener.Addr().String()
+	_, port, _ := net.SplitHostPort(address)
+	_ = listener.Close()
+	arguments := append([]string{
+		"--secure-port=" + port, "--bind-address=127.0.0.1", "--authorization-always-allow-paths=/healthz,/metrics",
+	}, flags...)
+	process, err := start(binary, arguments)
+	if err != nil {
+		return nil, err
+	}
+	client := insecureClient()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		response, err := client.Get("https://" + address + "/healthz")
+		if err == nil {
+			_ = response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				break
+			}
+		}
+		if time.Now().After(deadline) || ctx.Err() != nil {
+			process.end()
+			return nil, fmt.Errorf("the process is not healthy on %s", address)
+		}
+	}
+	url := "https://" + address + "/metrics"
+	metricsURL.Store(&url)
+	return process.end, nil
+}
+
+// Metrics reads the metrics of the latest process of Start. It returns nil if there is none.
+func Metrics(ctx context.Context) ([]byte, error) {
+	url := metricsURL.Load()
+	if url == nil {
+		return nil, nil
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, *url, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := insecureClient().Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	return io.ReadAll(response.Body)
+}
+
+func insecureClient() *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true,
+	}}
 }
 
 // newProxy serves the API server over plain HTTP and adds the test's credentials, because a loopback configuration holds

@@ -11,7 +11,11 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{control_plane, step};
 
-const PACKAGE: &str = include_str!("otherprocess.go");
+/// The files of the package that the copy gets.
+const PACKAGE: [(&str, &str); 2] =
+    [("otherprocess.go", include_str!("otherprocess.go")), ("standin.go", include_str!("standin.go"))];
+/// The edits, so that a change of them makes a new copy.
+const SOURCE: &str = include_str!("source.rs");
 const CONTROLLERS: &str = include_str!("../../data/upstream-controllers.tsv");
 const IMPORT: &str = "import (\n\t\"k8s.io/kubernetes/pkg/otherprocess\"\n";
 
@@ -30,7 +34,7 @@ impl Source {
         let upstream = control_plane::kubernetes_source()?;
         let sums = step::root().join("e2e/control-plane/kubernetes/go.sum");
         let sums = read(&sums)?;
-        let stamp = format!("{}\n{sums}{CONTROLLERS}{PACKAGE}", upstream.display());
+        let stamp = format!("{}\n{sums}{CONTROLLERS}{}{SOURCE}", upstream.display(), PACKAGE.map(|(_, text)| text).concat());
         let stamp_file = folder.with_extension("stamp");
         let source = Self { folder };
         if fs::read_to_string(&stamp_file).is_ok_and(|found| found == stamp) {
@@ -46,6 +50,8 @@ impl Source {
         source.redirect_controllers()?;
         source.remember_servers()?;
         source.serve_metrics()?;
+        source.start_managers()?;
+        source.keep_settings()?;
         write(&stamp_file, &stamp)?;
         Ok(source)
     }
@@ -69,7 +75,9 @@ impl Source {
     fn redirect_controllers(&self) -> Result<()> {
         let folder = self.folder.join("pkg/otherprocess");
         fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        write(&folder.join("otherprocess.go"), PACKAGE)?;
+        for (name, text) in PACKAGE {
+            write(&folder.join(name), text)?;
+        }
         for row in CONTROLLERS.lines().skip(1) {
             let [controller, file, condition] =
                 row.split('\t').collect::<Vec<_>>().try_into().ok().with_context(|| format!("{row:?} is no row"))?;
@@ -96,6 +104,42 @@ impl Source {
     fn serve_metrics(&self) -> Result<()> {
         self.edit("test/integration/podautoscaler/util.go", |text| {
             with_import(&inserted(text, "\treturn c, &metricValue\n", "\totherprocess.ServeExternalMetrics(c)\n")?)
+        })
+    }
+
+    /// Tests that start a whole manager start the binary with the same flags.
+    fn start_managers(&self) -> Result<()> {
+        self.edit("cmd/kube-controller-manager/app/testing/testserver.go", |text| {
+            let statement = "\tif end, err := otherprocess.Start(ctx, customFlags); end != nil || err != nil {\n\t\t\
+                             result.TearDownFn = end\n\t\treturn result, err\n\t}\n";
+            with_import(&inserted(text, "\tfs := pflag.NewFlagSet(\"test\"", statement)?)
+        })?;
+        // The test reads a metric of the publisher from the API server, which shares its registry with upstream's
+        // manager in the test's process.
+        self.edit("test/integration/clustertrustbundles/apiserversigner_test.go", |text| {
+            let statement = "\tif body, err := otherprocess.Metrics(ctx); body != nil || err != nil {\n\t\t\
+                             return body, err\n\t}\n";
+            let reader = "\nfunc readMetrics(ctx context.Context, client *rest.RESTClient) ([]byte, error) {\n";
+            let rest = "\treturn client.Get().AbsPath(\"/metrics\").DoRaw(ctx)\n}\n";
+            let read = "rc.Get().AbsPath(\"/metrics\").DoRaw(ctx)";
+            ensure!(text.contains(read), "there is no {read:?}");
+            let text = text.replace(read, "readMetrics(ctx, rc)");
+            with_import(&format!("{text}{reader}{statement}{rest}"))
+        })
+    }
+
+    /// What a test passes to the constructor of a controller becomes flags of the binary.
+    fn keep_settings(&self) -> Result<()> {
+        self.edit("pkg/controller/certificates/signer/signer.go", |text| {
+            let place = "\treturn NewCSRSigningController(ctx, \"csrsigning-kube-apiserver-client\"";
+            let statement = "\totherprocess.SetSigner(caFile, caKeyFile, certTTL)\n";
+            with_import(&inserted(text, place, statement)?)
+        })?;
+        // Volumes of a provisioner whose name begins with `kubernetes.io/` come from the manager itself.
+        self.edit("test/integration/volume/persistent_volumes_test.go", |text| {
+            let name = "\"kubernetes.io/mock-provisioner\"";
+            ensure!(text.contains(name), "there is no {name}");
+            Ok(text.replace(name, "\"mock-provisioner.kubernetes.io\""))
         })
     }
 
