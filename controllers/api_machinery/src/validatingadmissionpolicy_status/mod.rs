@@ -12,7 +12,7 @@
 //!
 //! # Guarantees
 //! - A policy is checked when its spec is newer than `status.observedGeneration`. The status then has `typeChecking`,
-//!   also without warnings.
+//!   also without warnings, but for a policy that had warnings before: server-side apply drops the empty field.
 //! - Warnings are equal to Kubernetes 1.37.2: their order, the kinds in them, positions and texts. A corpus of
 //!   policies that upstream has checked is compared in the tests.
 //! - A policy with a resource that discovery does not know, or a kind without a schema, is checked again when there is one.

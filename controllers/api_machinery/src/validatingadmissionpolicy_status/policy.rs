@@ -74,9 +74,10 @@ struct TypeChecking {
     expression_warnings: Vec<Warning>,
 }
 
-/// Returns the warnings in the status of a policy, or `None` if the status has no result of a check.
-pub(super) fn stored_warnings(policy: &Policy) -> Option<Vec<Warning>> {
-    let checking = policy.raw(&["status", "typeChecking"])?;
-    let checking: TypeChecking = serde_json::from_str(checking.get()).ok()?;
-    Some(checking.expression_warnings)
+/// Returns the warnings in the status of a policy.
+///
+/// A status without `typeChecking` has none: server-side apply drops the field when all warnings have gone.
+pub(super) fn stored_warnings(policy: &Policy) -> Vec<Warning> {
+    let Some(checking) = policy.raw(&["status", "typeChecking"]) else { return Vec::new() };
+    serde_json::from_str::<TypeChecking>(checking.get()).unwrap_or_default().expression_warnings
 }

@@ -139,8 +139,7 @@ fn is_due_again(known: Option<&Unresolved>, checked: &Checked, session: &Session
 
 fn differs(policy: &Policy, result: &CheckResult) -> bool {
     let kinds: Vec<&str> = result.kinds.iter().map(String::as_str).collect();
-    let stored = stored_warnings(policy);
-    stored.is_none_or(|stored| !equal_but_for_digits(&stored, &result.warnings, &kinds))
+    !equal_but_for_digits(&stored_warnings(policy), &result.warnings, &kinds)
 }
 
 fn explain_rest(checked: &Checked, known: Option<&Unresolved>) -> String {

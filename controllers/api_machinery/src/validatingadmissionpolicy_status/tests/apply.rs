@@ -53,8 +53,7 @@ pub(super) fn status(sandbox: &Sandbox, name: &str) -> Value {
 
 /// Returns `true` if the generation of a policy was checked.
 pub(super) fn is_checked(sandbox: &Sandbox, name: &str, generation: i64) -> bool {
-    let status = status(sandbox, name);
-    status["observedGeneration"] == generation && status["typeChecking"].is_object()
+    status(sandbox, name)["observedGeneration"] == generation
 }
 
 /// Returns the warnings of a policy.
