@@ -3,18 +3,6 @@
 //! They are read, checked and shown like all others, so that the command line of any manifest is accepted. Each row
 //! says that it has no effect. When a controller is built, its rows move into its folder and take effect.
 
-/// The help of a worker count, for the objects that the workers reconcile.
-macro_rules! workers {
-    ($objects:literal) => {
-        concat!(
-            "Number of ",
-            $objects,
-            " that are reconciled at the same time. A higher number reacts faster to many changes and sends more API \
-             requests."
-        )
-    };
-}
-
 mod storage;
 
 use crate::row::Row;
