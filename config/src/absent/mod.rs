@@ -3,19 +3,6 @@
 //! They are read, checked and shown like all others, so that the command line of any manifest is accepted. Each row
 //! says that it has no effect. When a controller is built, its rows move into its folder and take effect.
 
-/// The help of a worker count, for the objects that the workers reconcile.
-macro_rules! workers {
-    ($objects:literal) => {
-        concat!(
-            "Number of ",
-            $objects,
-            " that are reconciled at the same time. A higher number reacts faster to many changes and sends more API \
-             requests."
-        )
-    };
-}
-
-mod cluster;
 mod storage;
 
 use crate::row::Row;
@@ -29,7 +16,7 @@ pub struct AbsentSettings {
     pub rows: &'static [Row],
 }
 
-const AREAS: &[&[AbsentSettings]] = &[cluster::CONTROLLERS, storage::CONTROLLERS];
+const AREAS: &[&[AbsentSettings]] = &[storage::CONTROLLERS];
 
 /// The settings of every controller that is not built yet.
 pub fn controllers() -> impl Iterator<Item = &'static AbsentSettings> {

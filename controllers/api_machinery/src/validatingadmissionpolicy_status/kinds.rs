@@ -157,17 +157,17 @@ pub enum Role {
     Params,
 }
 
-/// Returns the name of the type of a kind: the kind and nine digits of a hash of the kind, the policy's UID and the role.
+/// Returns the name of the type of a kind: the kind and nine digits of a hash of the kind and the role.
 ///
 /// Upstream takes the nanoseconds of the clock, so that the digits of two checks differ. An object and parameters of one
 /// kind have different types, as upstream.
 #[must_use]
-pub fn type_name(kind: &Kind, policy_uid: &str, role: Role) -> String {
+pub fn type_name(kind: &Kind, role: Role) -> String {
     let role = match role {
         Role::Object => "object",
         Role::Params => "params",
     };
-    let parts = [&kind.group, &kind.version, &kind.kind, policy_uid, role];
+    let parts = [&kind.group, &kind.version, &kind.kind, role];
     // FNV-1a, with a byte between the parts that occurs in none.
     let hash = parts
         .iter()

@@ -1,5 +1,7 @@
 //! The kinds of resources, as upstream's REST mapper finds them in discovery.
 
+use kcm_framework::discovery::Resources;
+
 use super::kinds::{Kind, Lookup, Resource};
 
 /// The resources of a group and version that discovery lists.
@@ -22,6 +24,26 @@ pub struct DiscoveredResource {
     pub singular: String,
     /// Name of the kind, such as `Pod`.
     pub kind: String,
+}
+
+/// Returns a snapshot of discovery by group and version, in its order.
+#[must_use]
+pub fn discovered(resources: &Resources) -> Vec<Discovered> {
+    let mut found: Vec<Discovered> = Vec::new();
+    for resource in resources.iter().map(|served| &served.resource) {
+        let of = (&*resource.group, &*resource.version);
+        if found.last().is_none_or(|last| (&*last.group, &*last.version) != of) {
+            found.push(Discovered { group: of.0.to_owned(), version: of.1.to_owned(), resources: Vec::new() });
+        }
+        if let Some(last) = found.last_mut() {
+            last.resources.push(DiscoveredResource {
+                name: resource.plural.to_string(),
+                singular: String::new(),
+                kind: resource.kind.to_string(),
+            });
+        }
+    }
+    found
 }
 
 /// Returns the kinds of a resource.

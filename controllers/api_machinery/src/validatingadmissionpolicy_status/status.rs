@@ -15,17 +15,18 @@ pub fn is_due(generation: i64, observed: i64) -> bool {
 
 /// Returns the body of the server-side apply for the sub-resource `status`.
 ///
-/// It has no resource version and no conditions. Clients see by `typeChecking` that the check is done, so the field is
+/// It has the uid, so that a policy recreated under the name is not written, but no resource version and no conditions.
+/// Clients see by `typeChecking` that the check is done, so the field is
 /// there without warnings too.
 #[must_use]
-pub fn body(name: &str, generation: i64, warnings: &[Warning]) -> Value {
+pub fn body(name: &str, uid: &str, generation: i64, warnings: &[Warning]) -> Value {
     let warnings: Vec<Value> =
         warnings.iter().map(|warning| json!({"fieldRef": warning.field_ref, "warning": warning.warning})).collect();
     let checked = if warnings.is_empty() { json!({}) } else { json!({"expressionWarnings": warnings}) };
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicy",
-        "metadata": {"name": name},
+        "metadata": {"name": name, "uid": uid},
         "status": {"observedGeneration": generation, "typeChecking": checked},
     })
 }

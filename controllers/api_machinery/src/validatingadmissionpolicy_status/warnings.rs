@@ -53,7 +53,8 @@ pub enum Params {
 }
 
 /// A warning about an expression, as `status.typeChecking.expressionWarnings` has it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Warning {
     /// Path of the field with the expression.
     pub field_ref: String,

@@ -17,16 +17,16 @@ fn writes_the_end_of_a_check_without_warnings() {
     let expected = json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicy",
-        "metadata": {"name": "a"},
+        "metadata": {"name": "a", "uid": "6b2c"},
         "status": {"observedGeneration": 3, "typeChecking": {}},
     });
-    assert_eq!(body("a", 3, &[]), expected);
+    assert_eq!(body("a", "6b2c", 3, &[]), expected);
 }
 
 #[test]
 fn writes_warnings_in_their_order() {
     let warning = |field: &str| Warning { field_ref: field.to_owned(), warning: format!("about {field}\n") };
-    let body = body("a", 3, &[warning("b"), warning("a")]);
+    let body = body("a", "6b2c", 3, &[warning("b"), warning("a")]);
     let expected = json!({"expressionWarnings": [
         {"fieldRef": "b", "warning": "about b\n"},
         {"fieldRef": "a", "warning": "about a\n"},

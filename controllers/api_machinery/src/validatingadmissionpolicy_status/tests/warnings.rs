@@ -39,7 +39,7 @@ struct Expected {
 const KINDS: [&str; 5] = ["Deployment", "Pod", "Widget", "Limits", "Hidden"];
 
 fn types_of(document: &Document<'_>, kind: &Kind, role: Role) -> Result<CheckedKind, SchemaError> {
-    let types = document.types_of(kind, &type_name(kind, "6b2c", role))?;
+    let types = document.types_of(kind, &type_name(kind, role))?;
     Ok(CheckedKind { kind: kind.clone(), types: types.map(Arc::new) })
 }
 
