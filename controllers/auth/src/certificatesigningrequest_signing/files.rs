@@ -5,16 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use aws_lc_rs::digest::{Context, SHA256};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use zeroize::Zeroizing;
 
 use super::metrics::Metrics;
 use super::pair::Pair;
+use crate::shared::FileFailure;
 use crate::shared::x509::{Authority, AuthorityError};
-
-/// Interval at which a failure that goes on is logged again.
-const REMINDER: SignedDuration = SignedDuration::from_mins(10);
 
 /// A pair of files that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -49,34 +47,12 @@ struct State {
     current: Option<Arc<Authority>>,
     /// Digest of the content that was read last, valid or not.
     digest: Option<[u8; 32]>,
-    failure: Option<Failure>,
-}
-
-/// A failure that goes on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Failure {
-    text: String,
-    since: Timestamp,
-    logged: Timestamp,
+    failure: Option<FileFailure>,
 }
 
 impl fmt::Debug for AuthorityFiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AuthorityFiles").field("pair", &self.pair).finish_non_exhaustive()
-    }
-}
-
-impl Failure {
-    /// Takes the error of a load, and returns the failure and whether it is to be logged: at once, when its text changes,
-    /// and every ten minutes.
-    pub(super) fn follow(previous: Option<Self>, text: String, now: Timestamp) -> (Self, bool) {
-        let since = previous.as_ref().map_or(now, |previous| previous.since);
-        match previous {
-            Some(previous) if previous.text == text && now.duration_since(previous.logged) < REMINDER => {
-                (previous, false)
-            }
-            Some(_) | None => (Self { text, since, logged: now }, true),
-        }
     }
 }
 
@@ -102,15 +78,15 @@ impl AuthorityFiles {
             Ok(false) => None,
             Err(error) => {
                 let text = kcm_framework::error_chain(&error);
-                let (failure, is_logged) = Failure::follow(state.failure.take(), text, now);
+                let (failure, is_logged) = FileFailure::follow(state.failure.take(), text, now);
                 if is_logged {
-                    let (error, signs) = (&failure.text, state.current.is_some());
+                    let (error, signs) = (failure.text(), state.current.is_some());
                     tracing::error!(error, signs, "Cannot load a CA; keeping the previous one, if there is one");
                 }
                 Some(failure)
             }
         };
-        metrics.show(&self.pair, failure.as_ref().map(|failure| failure.since));
+        metrics.show(&self.pair, failure.as_ref().map(FileFailure::since));
         state.failure = failure;
     }
 

@@ -10,11 +10,11 @@ use tokio::time::Instant;
 use super::CONFIG_MAP;
 use super::apply::apply;
 use super::plan::{Action, ConfigMap, plan};
-use crate::shared::SyncMetrics;
+use crate::shared::{RootCaSource, SyncMetrics};
 
 pub(super) struct Reconciler {
     pub(super) config_maps: Informer<ConfigMap>,
-    pub(super) root_ca: Arc<str>,
+    pub(super) root_ca: Arc<RootCaSource>,
     pub(super) metrics: SyncMetrics,
 }
 
@@ -32,7 +32,7 @@ impl Reconcile for Reconciler {
                 return Ok(());
             }
         };
-        let action = plan(namespace.name(), existing.as_deref(), &self.root_ca)?;
+        let action = plan(namespace.name(), existing.as_deref(), &self.root_ca.current())?;
         session.explain(|| match action {
             Action::None => "the config map kube-root-ca.crt is right",
             Action::Create(_) => "creates the config map kube-root-ca.crt",

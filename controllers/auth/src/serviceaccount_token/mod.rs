@@ -57,13 +57,15 @@ mod signer;
 mod tests;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use kcm_framework::informers::ListOptions;
+use kcm_framework::workqueue::Priority;
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, Source, StartGroup};
 
-use crate::shared::{TOKEN_SECRET_FIELDS, root_ca};
+use crate::shared::{RootCaSource, TOKEN_SECRET_FIELDS};
 use event_mapping::{keys_for_account, keys_for_secret};
-use plan::RootCa;
+use key::TokenKey;
 use reconcile::Reconciler;
 use secret::TokenSecret;
 use settings::{PRIVATE_KEY_FILE, SYNCS};
@@ -82,7 +84,7 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
         return Ok(Loops::none("the setting --service-account-private-key-file is empty, so no token can be signed"));
     }
     let signer = Signer::read(Path::new(&key_file))?;
-    let root_ca = RootCa::new(root_ca(context)?);
+    let root_ca = RootCaSource::read(context)?;
     let mut control_loop = context.control_loop("serviceaccount_tokens_service").workers(&SYNCS);
     let of_the_type = ListOptions { field_selector: Some(TOKEN_SECRET_FIELDS.to_owned()), ..ListOptions::default() };
     let secrets = control_loop.primary_with(Source::<TokenSecret>::known().list_options(of_the_type), keys_for_secret);
@@ -91,7 +93,14 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
         let namespace = change.key().namespace().unwrap_or_default();
         keys_for_account(change, || of_account.in_namespace(namespace))
     });
-    Ok(control_loop.reconcile(Reconciler { secrets, accounts, root_ca, signer }).into())
+    let (queue, all) = (control_loop.queue(), secrets.clone());
+    let reconciler = Reconciler { secrets, accounts, root_ca: Arc::clone(&root_ca), signer };
+    let loops = control_loop.reconcile(reconciler).into();
+    Ok(root_ca.follow(loops, "serviceaccount_tokens_root_ca_file", context, move || {
+        for key in all.list().iter().filter_map(|secret| TokenKey::of(secret)) {
+            queue.add(key, Priority::Initial);
+        }
+    }))
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

@@ -1,5 +1,7 @@
 //! The order of a reconcile: observe, plan, write.
 
+use std::sync::Arc;
+
 use kcm_framework::client::ApiError;
 use kcm_framework::informers::{Informer, Lookup};
 use kcm_framework::{Reconcile, ReconcileError, Session, async_trait};
@@ -9,12 +11,12 @@ use super::key::TokenKey;
 use super::plan::{RootCa, plan};
 use super::secret::TokenSecret;
 use super::signer::Signer;
-use crate::shared::ServiceAccount;
+use crate::shared::{RootCaSource, ServiceAccount};
 
 pub(super) struct Reconciler {
     pub(super) secrets: Informer<TokenSecret>,
     pub(super) accounts: Informer<ServiceAccount>,
-    pub(super) root_ca: RootCa,
+    pub(super) root_ca: Arc<RootCaSource>,
     pub(super) signer: Signer,
 }
 
@@ -73,7 +75,8 @@ impl Reconciler {
         account: &ServiceAccount,
         session: &Session,
     ) -> Result<(), ReconcileError> {
-        if plan(cached, &self.root_ca).is_none() {
+        let root_ca = RootCa::new(self.root_ca.current().as_bytes());
+        if plan(cached, &root_ca).is_none() {
             return Ok(());
         }
         let Some(live) = session.live::<LiveSecret>(&cached.metadata.key).await? else { return Ok(()) };
@@ -81,9 +84,9 @@ impl Reconciler {
             session.explain(|| "waits: the API server has another version of the secret");
             return Ok(());
         }
-        if let Some(missing) = plan(&live, &self.root_ca) {
+        if let Some(missing) = plan(&live, &root_ca) {
             session.explain(|| if missing.token { "signs a token" } else { "completes the secret" });
-            fill_secret(session, live, account, missing, &self.root_ca, &self.signer).await?;
+            fill_secret(session, live, account, missing, &root_ca, &self.signer).await?;
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 mod account;
 mod bootstrap_token;
+mod file_failure;
 mod go_time;
 pub(crate) mod kubelet;
 mod root_ca;
@@ -11,5 +12,6 @@ pub(crate) mod x509;
 
 pub(crate) use account::{ServiceAccount, TOKEN_SECRET_FIELDS};
 pub(crate) use bootstrap_token::{BootstrapToken, Expiry, bootstrap_tokens};
-pub(crate) use root_ca::{ROOT_CA_FILE, SECTION, root_ca};
+pub(crate) use file_failure::FileFailure;
+pub(crate) use root_ca::{ROOT_CA_FILE, RootCaSource, SECTION};
 pub(crate) use sync_metrics::{SyncFamilies, SyncMetrics};

@@ -5,9 +5,10 @@ use std::path::Path;
 use jiff::{SignedDuration, Timestamp};
 use kcm_framework::Metrics as Registry;
 
-use crate::certificatesigningrequest_signing::files::{AuthorityFiles, Failure};
+use crate::certificatesigningrequest_signing::files::AuthorityFiles;
 use crate::certificatesigningrequest_signing::metrics::Metrics;
 use crate::certificatesigningrequest_signing::pair::Pair;
+use crate::shared::FileFailure;
 use crate::tests::signing_requests::authority;
 
 fn now() -> Timestamp {
@@ -70,7 +71,7 @@ fn d1_a_broken_pair_leaves_the_last_valid_one_signing() {
 #[test]
 fn d1_a_failure_is_logged_at_once_when_it_changes_and_every_ten_minutes() {
     let follow = |previous, text: &str, minutes| {
-        Failure::follow(previous, text.to_owned(), now() + SignedDuration::from_mins(minutes))
+        FileFailure::follow(previous, text.to_owned(), now() + SignedDuration::from_mins(minutes))
     };
     let (failure, is_logged) = follow(None, "a", 0);
     assert!(is_logged);

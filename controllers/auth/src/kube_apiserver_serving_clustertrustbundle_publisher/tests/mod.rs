@@ -6,6 +6,7 @@ use std::time::Duration;
 use kcm_framework::Extensions;
 use kcm_framework::api::{KnownView as _, ObjectKey, Resource, View as _};
 use kcm_framework::client::ClientAuthority;
+use kcm_testing::sandbox::direct::DirectClient;
 use kcm_testing::sandbox::{Fault, Sandbox, Status, Verb};
 use kcm_testing::{TestCluster, TestEnvironment, kill_after_each_write};
 use serde_json::{Value, json};
@@ -173,4 +174,41 @@ async fn it_ends_the_same_with_lost_responses_and_errors() {
         let cluster = environment().prepare(move |sandbox| drop(sandbox.faults().inject(fault))).start().await;
         life(&cluster).await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn r2_a_changed_file_is_published_before_the_old_bundle_is_deleted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ca.crt");
+    std::fs::write(&path, CA).unwrap();
+    let cluster = environment().arguments(&[&format!("--root-ca-file={}", path.display())]).start().await;
+    is_published(&cluster).await;
+    let rotated = format!("{CA}{CA}");
+    std::fs::write(&path, &rotated).unwrap();
+    let is_rotated = |sandbox: &Sandbox| {
+        content(sandbox, &name(&rotated)) == Some(json!(rotated)) && content(sandbox, &name(CA)).is_none()
+    };
+    cluster.eventually("the rotated CA is published", is_rotated).await;
+    let writes = cluster.writes_of(ACCOUNT);
+    let methods: Vec<&str> = writes.iter().map(|request| request.method.as_str()).collect();
+    assert_eq!(methods, ["POST", "DELETE", "POST", "DELETE"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bundle_that_cannot_be_decoded_is_left_until_it_can() {
+    let cluster = environment().allow_error("Object cannot be decoded").start().await;
+    is_published(&cluster).await;
+    let before = cluster.writes_of(ACCOUNT).len();
+    let wrong = json!({ "spec": { "trustBundle": 1 } });
+    DirectClient::new(cluster.sandbox()).merge(&BUNDLES, &key(&name(CA)), None, &wrong).expect("the bundle is there");
+    cluster.advance(Duration::from_mins(5)).await;
+    assert_eq!(cluster.writes_of(ACCOUNT).len(), before, "it is neither created nor deleted");
+}
+
+#[tokio::test(start_paused = true)]
+async fn p7_p8_a_bundle_that_the_api_server_refuses_is_tried_again() {
+    let cluster = environment().allow_error("Reconcile failed").start().await;
+    let refused = Status::new(422, "Invalid", "no CA");
+    cluster.sandbox().faults().inject(Fault::on(Verb::Create).resource(BUNDLES).times(5).fail(refused));
+    is_published(&cluster).await;
 }

@@ -97,16 +97,39 @@ async fn a_namespace_that_is_terminating_is_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_file_comes_before_the_kubeconfig_and_is_read_at_the_start() {
+async fn r2_r4_the_file_comes_before_the_kubeconfig_and_is_followed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ca.crt");
     let bundle = format!("authorities\n{CA}{CA}");
     std::fs::write(&path, &bundle).unwrap();
-    let cluster = start(environment().arguments(&[&format!("--root-ca-file={}", path.display())])).await;
+    let environment = environment().arguments(&[&format!("--root-ca-file={}", path.display())]);
+    let cluster = start(environment.allow_error("Cannot load the root CA")).await;
     is_published(&cluster, "shop", &bundle).await;
-    std::fs::write(&path, CA).unwrap();
+    let is_failing = || {
+        let metrics = cluster.metrics();
+        let gauge = metrics.lines().find(|line| line.starts_with("controller_root_ca_file_failing_since_seconds{"));
+        !gauge.expect("there is a gauge").ends_with(" 0")
+    };
+    let before = writes(&cluster);
+    for (case, content) in [("empty", ""), ("broken", "-----BEGIN CERTIFICATE-----\nMAA"), ("no PEM", "authorities")] {
+        std::fs::write(&path, content).unwrap();
+        cluster.advance(Duration::from_mins(1)).await;
+        assert!(is_failing(), "{case}");
+    }
+    std::fs::remove_file(&path).unwrap();
+    cluster.advance(Duration::from_mins(1)).await;
+    assert_eq!(published(cluster.sandbox(), "shop"), json!({ "ca.crt": bundle }), "the previous content stays");
     cluster.sandbox().delete(&CONFIG_MAPS, &key("shop")).unwrap();
     is_published(&cluster, "shop", &bundle).await;
+    assert_eq!(writes(&cluster), before + 1);
+
+    std::fs::write(&path, &bundle).unwrap();
+    cluster.advance(Duration::from_mins(1)).await;
+    assert!(!is_failing() && writes(&cluster) == before + 1, "equal content is not written");
+    std::fs::write(&path, CA).unwrap();
+    for namespace in ["shop", "default", "kube-system"] {
+        is_published(&cluster, namespace, CA).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

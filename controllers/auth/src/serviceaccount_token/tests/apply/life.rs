@@ -161,6 +161,29 @@ async fn without_a_key_there_is_no_token_controller() {
     assert!(cluster.requests_of("tokens-controller").is_empty());
 }
 
+#[tokio::test(start_paused = true)]
+async fn r5_a_changed_root_ca_is_written_into_every_token_secret() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ca.crt");
+    let ca = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n";
+    std::fs::write(&path, ca).unwrap();
+    let key_file = key_file("es256.pem").display().to_string();
+    let environment = with_key(&key_file).arguments(&[&format!("--root-ca-file={}", path.display())]);
+    let cluster = start(environment).await;
+    for name in ["first", "second"] {
+        create_secret(cluster.sandbox(), name);
+        assert_eq!(text(&is_filled(&cluster, name).await, "ca.crt"), ca);
+    }
+    let token = text(&is_filled(&cluster, "first").await, "token");
+    let rotated = format!("{ca}{ca}");
+    std::fs::write(&path, &rotated).unwrap();
+    let has_it = |sandbox: &Sandbox, name: &str| {
+        text(&sandbox.get(&SECRETS, &key(name)).unwrap_or_default(), "ca.crt") == rotated
+    };
+    cluster.eventually("both have it", |sandbox| has_it(sandbox, "first") && has_it(sandbox, "second")).await;
+    assert_eq!(text(&is_filled(&cluster, "first").await, "token"), token, "the token stays");
+}
+
 /// As upstream: the key is read at the start, whatever becomes of its file.
 #[tokio::test(start_paused = true)]
 async fn all_tokens_of_a_process_have_the_key_of_its_start_while_the_file_is_replaced() {
