@@ -5,7 +5,7 @@ use super::super::plan::{
 };
 
 const NOW: Timestamp = Timestamp::constant(1_000_000, 0);
-const SETTINGS: Settings = Settings { disable_force_detach_on_timeout: false };
+const SETTINGS: Settings = Settings { disable_force_detach_on_timeout: false, disable_verification: false };
 
 fn ago(seconds: i64) -> Option<Timestamp> {
     Some(NOW - SignedDuration::from_secs(seconds))
@@ -136,7 +136,7 @@ fn ad_17_detaches() {
 
 #[test]
 fn ad_17_time_forces_nothing_if_disabled() {
-    let settings = Settings { disable_force_detach_on_timeout: true };
+    let settings = Settings { disable_force_detach_on_timeout: true, disable_verification: false };
     let mut on = OnNode { health: Health::NotReady, is_in_use: true, ..attached("a") };
     on.memory.unwanted_since = ago(3600);
     assert_eq!(plan(&single(vec![on.clone()]), settings, NOW), Plan::default());
