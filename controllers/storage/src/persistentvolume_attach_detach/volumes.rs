@@ -103,7 +103,9 @@ impl Round<'_> {
             Action::Report => self.report(node),
             Action::FailAttach(error) => self.fail_attach(node, &error),
             Action::ReportConflict => self.report_conflict(node),
-            Action::Withdraw => drop(self.change(node, Change::Withdraw)),
+            Action::Withdraw => {
+                self.change(node, Change::Withdraw);
+            }
             Action::Detach(forced) => self.detach(node, forced).await,
             Action::FailDetach(error) => self.fail_detach(node, &error),
         }

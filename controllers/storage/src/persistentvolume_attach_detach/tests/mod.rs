@@ -1,8 +1,11 @@
 mod actual;
 mod desired;
+mod fixtures;
 mod invariants;
+mod life;
 mod names;
 mod plan;
 mod report;
+mod reports;
 mod view;
 mod volume;
