@@ -16,7 +16,6 @@ macro_rules! workers {
 }
 
 mod cluster;
-mod storage;
 
 use crate::row::Row;
 
@@ -29,7 +28,7 @@ pub struct AbsentSettings {
     pub rows: &'static [Row],
 }
 
-const AREAS: &[&[AbsentSettings]] = &[cluster::CONTROLLERS, storage::CONTROLLERS];
+const AREAS: &[&[AbsentSettings]] = &[cluster::CONTROLLERS];
 
 /// The settings of every controller that is not built yet.
 pub fn controllers() -> impl Iterator<Item = &'static AbsentSettings> {

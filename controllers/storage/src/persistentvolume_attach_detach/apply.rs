@@ -1,9 +1,10 @@
-//! The writes to attachments.
+//! The writes to attachments, and to the status of nodes.
 
 use kcm_framework::api::ObjectKey;
-use kcm_framework::client::{ApiError, Payload};
+use kcm_framework::api::views::Node;
+use kcm_framework::client::{ApiError, Patch, Payload};
 use kcm_framework::{Delete, Session};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::names::{self, Plugin};
 use super::view::VolumeAttachment;
@@ -49,4 +50,9 @@ pub(super) async fn attach(volume: &Attachable, node: &str, session: &Session) -
 /// Deletes an attachment. An attachment that does not exist any more is no error.
 pub(super) async fn delete(attachment: &VolumeAttachment, session: &Session) -> Result<(), ApiError> {
     session.delete(attachment, Delete::default()).await.map(drop)
+}
+
+/// Patches the report of a node. The patch carries the uid of the node.
+pub(super) async fn write_report(node: &Node, patch: &Value, session: &Session) -> Result<(), ApiError> {
+    session.patch_status(node, Patch::Strategic(Payload::json(patch))).await.map(drop)
 }

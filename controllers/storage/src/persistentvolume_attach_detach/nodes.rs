@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use kcm_framework::api::ObjectKey;
-use kcm_framework::client::{Patch, Payload};
 use kcm_framework::informers::Lookup;
 use kcm_framework::workqueue::{Priority, Queue};
 use kcm_framework::{ReconcileError, Session};
 use tokio::time::Instant;
 
+use super::apply::write_report;
 use super::key::Key;
 use super::report::{ReportedVolume, patch};
 use super::reports::Change;
@@ -51,8 +51,8 @@ impl Nodes<'_> {
             return Ok(());
         };
         session.explain(|| format!("reports {} more volumes, and withdraws {}", added.len(), removed.len()));
-        match session.patch_status(&*node, Patch::Strategic(Payload::json(&patch))).await {
-            Ok(_) => {
+        match write_report(&node, &patch, session).await {
+            Ok(()) => {
                 reports.set_patched(name, Instant::now());
                 Ok(())
             }

@@ -60,8 +60,7 @@ async fn ad_21_the_bodies_are_upstreams_with_uids() {
     let cluster = start(environment()).await;
     life(&cluster).await;
     let bodies = cluster.bodies_of(IDENTITY, "POST");
-    let spec =
-        json!({ "attacher": "csi.example.com", "nodeName": "a", "source": { "persistentVolumeName": "data" } });
+    let spec = json!({ "attacher": "csi.example.com", "nodeName": "a", "source": { "persistentVolumeName": "data" } });
     assert_eq!(bodies[0]["spec"], spec);
     let uid = cluster.sandbox().get(&NODES, &super::fixtures::key("a")).unwrap()["metadata"]["uid"].clone();
     let entry = json!({ "name": "kubernetes.io/csi/csi.example.com^handle-data", "devicePath": "" });
@@ -122,7 +121,8 @@ async fn t_12_ad_31_a_volume_follows_its_pod_and_is_never_on_two_nodes() {
         .await;
     assert!(reported(cluster.sandbox(), "a").is_empty());
     let succeeded = "Normal SuccessfulAttachVolume AttachVolume.Attach succeeded for volume \"data\" ";
-    let waiting = "Warning FailedAttachVolume Waiting for detach for volume \"data\" Volume is already used by pod(s) old";
+    let waiting =
+        "Warning FailedAttachVolume Waiting for detach for volume \"data\" Volume is already used by pod(s) old";
     assert_eq!(cluster.events_of(IDENTITY), [succeeded, succeeded, waiting]);
 }
 
