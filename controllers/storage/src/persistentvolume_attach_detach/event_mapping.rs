@@ -77,7 +77,7 @@ pub(super) fn volume_for_attachment(
     let attachment = change.object();
     let volume = attachment.volume_name.as_deref().and_then(|name| volumes.get(&ObjectKey::cluster_scoped(name)));
     let by_volume = volume.and_then(|volume| unique_name(&volume));
-    let by_name = || state.by_attachment.lock().get(change.key().name()).map(ToString::to_string);
+    let by_name = || state.names.volume(change.key().name());
     by_volume.or_else(by_name).map(volume_key)
 }
 

@@ -60,11 +60,10 @@ impl Volumes<'_> {
     /// Remembers the attachments that no persistent volume leads to.
     fn follow_attachments(&self, volume: &str, snapshot: &Snapshot) {
         if self.world.volumes_by_name.count(volume) > 0 {
-            return;
+            return self.state.names.set(volume, Vec::new());
         }
-        let mut names = self.state.by_attachment.lock();
-        names.retain(|_, known| &**known != volume);
-        names.extend(snapshot.nodes.keys().filter_map(|node| Some((attachment_name(volume, node)?, volume.into()))));
+        let names = snapshot.nodes.keys().filter_map(|node| attachment_name(volume, node)).collect();
+        self.state.names.set(volume, names);
     }
 }
 
@@ -83,9 +82,7 @@ impl Round<'_> {
             self.apply(&node, step).await;
         }
         let Self { of, volume, snapshot, changing, .. } = self;
-        for node in snapshot.nodes.keys().filter(|node| !changing.contains(*node)) {
-            of.state.reports.cancel(node, volume);
-        }
+        of.state.reports.cancel(volume, &changing);
         for facts in snapshot.facts.values() {
             let ends = [facts.attach.next_attempt(), facts.detach.next_attempt()];
             self.session.requeue_by(ends.into_iter().flatten().filter(|end| *end > self.now).min());

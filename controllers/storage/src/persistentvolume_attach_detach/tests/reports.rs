@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::reports::{Change, Reports};
 
@@ -39,8 +39,10 @@ fn ad_25_a_report_under_way_counts_until_it_is_shown() {
 fn requests_can_be_cancelled_and_replaced() {
     let reports = Reports::default();
     reports.request("n", "v", Change::Report);
-    reports.cancel("n", "v");
-    reports.cancel("n", "w");
+    reports.cancel("v", &["n".to_owned()].into());
+    assert!(reports.has("n"), "it is requested in this round");
+    reports.cancel("w", &BTreeSet::new());
+    reports.cancel("v", &BTreeSet::new());
     assert!(!reports.has("n"));
     reports.request("n", "v", Change::Withdraw);
     reports.request("n", "v", Change::Report);
