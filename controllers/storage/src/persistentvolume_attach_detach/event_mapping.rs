@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kcm_framework::api::ObjectKey;
-use kcm_framework::api::views::{ClaimPhase, Node, PersistentVolume, PersistentVolumeClaim, Pod};
+use kcm_framework::api::views::{ClaimPhase, Node, NodeVolumes, PersistentVolume, PersistentVolumeClaim, Pod};
+use kcm_framework::api::{InternedStr, ObjectKey};
 use kcm_framework::informers::{Change, Informer};
 
 use super::key::Key;
@@ -110,13 +110,13 @@ pub(super) fn keys_for_node(change: &Change<Node>, parts: Parts, state: &State) 
 }
 
 /// Returns the volumes that only one of the states of a node reports, or uses.
-fn changed(old: &Node, new: &Node, parts: Parts) -> BTreeSet<kcm_framework::api::InternedStr> {
+fn changed(old: &Node, new: &Node, parts: Parts) -> BTreeSet<InternedStr> {
     let (old, new) = (parts.nodes.of(old), parts.nodes.of(new));
     if old == new {
         return BTreeSet::new();
     }
     let known = volumes_of_node(old).into_iter().chain(volumes_of_node(new));
-    let entries = |volumes: &kcm_framework::api::views::NodeVolumes, name: &str| {
+    let entries = |volumes: &NodeVolumes, name: &str| {
         (volumes.attached.iter().any(|entry| entry.name == name), volumes.in_use.iter().any(|used| used == name))
     };
     known.filter(|name| entries(old, name) != entries(new, name)).collect()

@@ -35,7 +35,7 @@ impl Metrics {
             seconds: storage_seconds(metrics)?,
             forced: metrics.counters(
                 Stability::Alpha,
-                "attach_detach_controller_attachdetach_controller_forced_detaches",
+                "attach_detach_controller_attachdetach_controller_forced_detaches_total",
                 ["reason"],
                 "Volumes that were detached although they may be mounted",
             )?,

@@ -147,7 +147,7 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
         parts,
         pods,
         claims,
-        volumes_by_name: volumes.index("unique name", |volume: &PersistentVolume| unique_name(volume)),
+        volumes_by_name: volumes.index("unique name", unique_name),
         volumes,
         nodes_by_volume: nodes.index("volume", move |node: &Node| volumes_of_node(parts.nodes.of(node))),
         nodes,

@@ -11,7 +11,7 @@ use kcm_framework::informers::Lookup;
 
 use super::actual::{NodeState, observe};
 use super::desired::Wanted;
-use super::memory::Facts;
+use super::memory::{Facts, Operation};
 use super::names::{self, Plugin};
 use super::plan::{Attachment, Observed};
 use super::state::State;
@@ -93,7 +93,7 @@ impl Snapshot {
         facts.retain(|name, facts| {
             if !attachments.contains_key(name) && facts.detach.is_started() {
                 detached.push(*facts);
-                facts.detach = Default::default();
+                facts.detach = Operation::default();
             }
             nodes.contains_key(name)
         });
@@ -108,12 +108,12 @@ impl Snapshot {
             let facts = self.facts.entry(name.clone()).or_default();
             facts.was_forced &= node.is_in_use;
             if self.wanted.contains_key(name) {
-                facts.detach = Default::default();
+                facts.detach = Operation::default();
                 if attachment.is_some() && !is_attached && !is_deleting {
                     facts.attach.start(now);
                 }
             } else {
-                facts.attach = Default::default();
+                facts.attach = Operation::default();
                 facts.is_conflict_reported = false;
                 if is_deleting {
                     facts.detach.start(now);

@@ -12,6 +12,7 @@ use super::desired::users_elsewhere;
 use super::events::{PodEvent, PodName, attached, failed, waiting};
 use super::key::Key;
 use super::live::{LiveNodes, Use};
+use super::memory::Operation;
 use super::metrics::{Metrics, Work};
 use super::observe::{Snapshot, attachment_name};
 use super::plan::{Forced, Settings, plan};
@@ -156,7 +157,7 @@ impl Round<'_> {
         let is_migrated = wanted.volume.is_migrated;
         if let Some(facts) = self.snapshot.facts.get_mut(node) {
             self.of.metrics.finished(Work::Attach, self.volume, is_migrated, facts.attach.elapsed(self.now), false);
-            facts.attach = Default::default();
+            facts.attach = Operation::default();
             facts.is_conflict_reported = false;
         }
     }

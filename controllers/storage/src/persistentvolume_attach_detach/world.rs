@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kcm_framework::api::views::{
-    Node, NodeVolumes, PersistentVolume, PersistentVolumeClaim, Pod, PodDeletion, PodInlineVolumes, PodVolumes,
+    Node, NodeVolumes, PersistentVolume, PersistentVolumeClaim, Pod, PodDeletion, PodInlineVolumes, PodVolume,
+    PodVolumes,
 };
 use kcm_framework::api::{InternedStr, ObjectKey, PartReader};
 use kcm_framework::informers::{Index, Informer};
@@ -59,7 +60,7 @@ pub(super) fn claims_of(pod: &Pod, volumes: PartReader<PodVolumes>) -> Vec<Objec
     volumes.of(pod).volumes.iter().map(|volume| claim_key(pod, volume)).collect()
 }
 
-fn claim_key(pod: &Pod, volume: &kcm_framework::api::views::PodVolume) -> ObjectKey {
+fn claim_key(pod: &Pod, volume: &PodVolume) -> ObjectKey {
     let key = &pod.metadata.key;
     let namespace = key.namespace().unwrap_or_default().to_owned();
     match &volume.claim_name {
