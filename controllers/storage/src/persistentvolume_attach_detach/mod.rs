@@ -34,7 +34,7 @@
 //! | --- | --- | --- |
 //! | A change enqueues the volumes that it concerns. | A loop looks at all volumes every 100 ms, and polls attachments. | Faster, and nothing is done at rest. |
 //! | Changes of a Node's report are gathered for 100 ms into one patch. Equal reports are not written. | A patch for each detach, also without a change. | Requests. |
-//! | A volume for a single Node counts as attached until its attachment and its entry in the report are deleted. | After a failed detach it is attached to a second Node. | Data is not corrupted. |
+//! | A volume for a single Node counts as attached until its attachment and its entry in the report are deleted, and a ready Node does not use it. | After a failed detach it is attached to a second Node. | Data is not corrupted. |
 //! | A volume that the kubelet uses after all is reported again. | It is left out until it is attached again. | The kubelet finds it. |
 //! | A detach from a healthy Node is verified at any age, and is not counted as forced. | After six minutes it is not verified. | The volume may be mounted. |
 //! | A volume handle may contain `^`. | Such a volume cannot be detached. | It would stay attached. |

@@ -166,7 +166,12 @@ impl<'a> Plan<'a> {
 impl OnNode<'_> {
     /// Returns `true` if the node may have the volume, so that no other node may get it too.
     fn holds(&self) -> bool {
-        let has = self.attachment.is_some() || self.is_reported || self.is_in_use;
+        // A node that does not respond may go on saying that it uses a volume that was detached by force before a restart.
+        let uses = match self.health {
+            Health::Ready | Health::Unmanaged => self.is_in_use,
+            Health::NotReady | Health::Absent | Health::OutOfService { .. } => false,
+        };
+        let has = self.attachment.is_some() || self.is_reported || uses;
         has && !(self.memory.was_forced && self.attachment.is_none())
     }
 }

@@ -47,7 +47,9 @@ fn every_pair_of_nodes_keeps_the_invariants() {
                 assert_ne!(on.health, Health::Unmanaged, "{volume:?}");
                 match step {
                     Step::Attach => {
-                        let is_free = other.attachment.is_none() && !other.is_reported && !other.is_in_use;
+                        let responds = matches!(other.health, Health::Ready | Health::Unmanaged);
+                        let uses = other.is_in_use && responds;
+                        let is_free = other.attachment.is_none() && !other.is_reported && !uses;
                         assert!(
                             on.is_wanted && on.health != Health::Absent && on.attachment.is_none() && is_free,
                             "{volume:?}"

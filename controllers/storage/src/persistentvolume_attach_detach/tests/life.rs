@@ -25,7 +25,7 @@ async fn life(cluster: &TestCluster) {
     delete_pod(cluster.sandbox(), "web");
     cluster
         .consistently("it stays attached while it is in use", Duration::from_secs(20), |sandbox| {
-            is_attached(sandbox, "a", "data")
+            attachments(sandbox) == ["a data attached"]
         })
         .await;
     set_in_use(cluster.sandbox(), "a", &[]);

@@ -95,7 +95,9 @@ fn ad_18_b_13_a_volume_for_one_node_is_on_one_node() {
     forced.memory.was_forced = true;
     check("forced", &single(vec![forced, wanted("b")]), &[("b", Step::Attach)], None);
     let mounted = OnNode { node: "a", is_in_use: true, ..OnNode::default() };
-    check("in use without attachment", &single(vec![mounted, wanted("b")]), &steps, None);
+    check("in use without attachment", &single(vec![mounted.clone(), wanted("b")]), &steps, None);
+    let lost = OnNode { health: Health::NotReady, ..mounted };
+    check("detached by force before a restart", &single(vec![lost, wanted("b")]), &[("b", Step::Attach)], None);
     let steps = [("a", Step::Attach), ("b", Step::ReportConflict)];
     check("two nodes wait", &single(vec![wanted("a"), wanted("b")]), &steps, None);
     let shared = Observed { is_shared: true, ..single(vec![in_use(), wanted("b")]) };

@@ -130,7 +130,7 @@ async fn ad_23_b_13_a_volume_that_is_in_use_after_all_is_reported_again() {
 #[tokio::test(start_paused = true)]
 async fn b_15_a_node_that_cannot_be_read_detaches_nothing() {
     let cluster = start(environment().prepare(|sandbox| create_attached(sandbox, &["data".to_owned()]))).await;
-    let broken = kcm_testing::sandbox::Status::new(403, "Forbidden", "no");
+    let broken = kcm_testing::sandbox::Status::new(500, "InternalError", "no");
     let fault = kcm_testing::sandbox::Fault::on(kcm_testing::sandbox::Verb::Get).resource(NODES);
     let fault = cluster.sandbox().faults().inject(fault.times(1000).fail(broken));
     delete_pod(cluster.sandbox(), "pod-data");
@@ -162,7 +162,7 @@ async fn ad_17_a_node_that_is_not_ready_loses_its_volumes_after_six_minutes() {
 
 #[tokio::test(start_paused = true)]
 async fn ad_17_time_forces_nothing_if_the_setting_says_so_and_the_taint_does() {
-    let environment = environment().arguments(&["--disable-force-detach-on-timeout"]);
+    let environment = environment().arguments(&["--disable-force-detach-on-timeout=true"]);
     let cluster = start(environment.prepare(|sandbox| create_attached(sandbox, &["data".to_owned()]))).await;
     set_ready(cluster.sandbox(), "a", false);
     delete_pod(cluster.sandbox(), "pod-data");
@@ -175,6 +175,28 @@ async fn ad_17_time_forces_nothing_if_the_setting_says_so_and_the_taint_does() {
     let metric = r#"forced_detaches_total{reason="out-of-service"} 1"#;
     assert!(cluster.metrics().contains(metric), "{}", cluster.metrics());
     assert!(!cluster.requests_of(IDENTITY).iter().any(|request| request.method == "GET"), "it is not verified");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_after_a_detach_by_force_does_not_block_the_volume() {
+    let cluster = start(environment().prepare(|sandbox| create_attached(sandbox, &["data".to_owned()]))).await;
+    let taints =
+        json!({ "spec": { "taints": [{ "key": "node.kubernetes.io/out-of-service", "effect": "NoExecute" }] } });
+    cluster.sandbox().patch(&NODES, &key("a"), &taints).unwrap();
+    delete_pod(cluster.sandbox(), "pod-data");
+    cluster
+        .eventually("the attachment is being deleted", |sandbox| attachments(sandbox) == ["a data attached deleted"])
+        .await;
+    cluster.kill();
+    cluster.settle().await;
+    create_pod(cluster.sandbox(), "new", "b", &["data"]);
+    cluster
+        .eventually("it is on b", |sandbox| {
+            attacher(sandbox);
+            is_attached(sandbox, "b", "data")
+        })
+        .await;
+    assert!(cluster.elapsed() < Duration::from_mins(1));
 }
 
 #[tokio::test(start_paused = true)]
