@@ -63,6 +63,8 @@ pub(super) struct Facts {
     pub(super) detach: Operation,
     pub(super) was_forced: bool,
     pub(super) is_conflict_reported: bool,
+    /// `true` if the volume is to be reported again, because the kubelet uses it after all.
+    pub(super) is_restored: bool,
 }
 
 impl Facts {

@@ -107,6 +107,7 @@ impl Snapshot {
             let is_attached = attachment.as_ref().is_some_and(|attachment| attachment.is_attached);
             let facts = self.facts.entry(name.clone()).or_default();
             facts.was_forced &= node.is_in_use;
+            facts.is_restored &= !node.is_reported && is_attached && !is_deleting && !self.wanted.contains_key(name);
             if self.wanted.contains_key(name) {
                 facts.detach = Operation::default();
                 if attachment.is_some() && !is_attached && !is_deleting {

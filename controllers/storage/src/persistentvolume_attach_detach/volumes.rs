@@ -82,7 +82,8 @@ impl Round<'_> {
             self.session.explain(|| format!("on node {node}: {step}"));
             self.apply(&node, step).await;
         }
-        let Self { of, volume, snapshot, changing, .. } = self;
+        let Self { of, volume, snapshot, mut changing, .. } = self;
+        changing.extend(snapshot.facts.iter().filter(|(_, facts)| facts.is_restored).map(|(node, _)| node.clone()));
         of.state.reports.cancel(volume, &changing);
         for facts in snapshot.facts.values() {
             let ends = [facts.attach.next_attempt(), facts.detach.next_attempt()];
@@ -190,6 +191,9 @@ impl Round<'_> {
             return;
         }
         let Some(attachment) = self.snapshot.attachments.get(node).cloned() else { return };
+        if let Some(facts) = self.snapshot.facts.get_mut(node) {
+            facts.is_restored = false;
+        }
         if forced.is_none() {
             let patched = self.of.state.reports.patched(node);
             match self.of.live_nodes.use_of(self.volume, node, patched, self.session).await {
@@ -197,6 +201,9 @@ impl Round<'_> {
                 Ok(Use::Mounted) => {
                     // The volume stays usable for the pods that have it mounted.
                     self.change(node, Change::Report);
+                    if let Some(facts) = self.snapshot.facts.get_mut(node) {
+                        facts.is_restored = true;
+                    }
                     return self.fail_detach(node, "volume is still in use by node, according to Node status");
                 }
                 Ok(Use::Reported) => return self.fail_detach(node, "the node reports the volume again"),

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use kcm_framework::api::views::{
     Node, NodeVolumes, PersistentVolume, PersistentVolumeClaim, Pod, PodDeletion, PodInlineVolumes, PodVolumes,
 };
-use kcm_framework::api::{Need, Needs, ObjectKey, Uid, View as _};
+use kcm_framework::api::{DecodeContext, Need, Needs, ObjectKey, Uid, View as _};
 use kcm_framework::informers::Change;
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use super::super::events::PodName;
 use super::super::reports::Change as ReportChange;
 use super::super::state::State;
 use super::super::volume::Attachable;
-use super::super::world::Parts;
+use super::super::world::{MANAGED, Parts};
 
 fn parts() -> Parts {
     let needs: Needs = [
@@ -129,9 +129,11 @@ fn b_10_nodes_enqueue_what_changes_on_them() {
         let attached: Vec<_> = attached.iter().map(|name| json!({ "name": name, "devicePath": "" })).collect();
         let conditions = json!([{ "type": "Ready", "status": ready }]);
         let status = json!({ "conditions": conditions, "volumesAttached": attached, "volumesInUse": in_use });
-        let annotations = json!({ "volumes.kubernetes.io/controller-managed-attach-detach": "true" });
+        let annotations = json!({ MANAGED: "true" });
         let object = json!({ "metadata": { "name": "n", "annotations": annotations }, "status": status });
-        Arc::new(Node::decode(&object.to_string()).unwrap())
+        let needs: Needs = [Need::part::<NodeVolumes>(), Need::annotation::<Node>(MANAGED)].into_iter().collect();
+        let context = Arc::new(DecodeContext::new::<Node>(Arc::default(), &needs));
+        Arc::new(context.scope(|| Node::decode(&object.to_string())).unwrap())
     };
     let (a, b, wanted) = ("kubernetes.io/csi/d^a", "kubernetes.io/csi/d^b", "kubernetes.io/csi/d^wanted");
     let (key_a, key_b, key_wanted) = (&*format!("volume:{a}"), &*format!("volume:{b}"), &*format!("volume:{wanted}"));

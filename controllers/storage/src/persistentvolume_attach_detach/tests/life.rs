@@ -37,14 +37,14 @@ async fn life(cluster: &TestCluster) {
 async fn ad_21_ad_24_a_life_is_four_writes_and_at_rest_nothing_is_sent() {
     let cluster = start(environment()).await;
     life(&cluster).await;
-    cluster.advance(Duration::from_hours(30)).await;
+    let text = "Normal SuccessfulAttachVolume AttachVolume.Attach succeeded for volume \"data\" ";
+    assert_eq!(cluster.events_of(IDENTITY), [text]);
+    cluster.advance(Duration::from_hours(2)).await;
     let expected =
         ["POST volumeattachments", "PATCH nodes/a/status", "PATCH nodes/a/status", "DELETE volumeattachments/ID"];
     assert_eq!(writes(&cluster), expected);
     let reads: Vec<_> = cluster.requests_of(IDENTITY).into_iter().filter(|request| request.method == "GET").collect();
     assert_eq!(reads.iter().map(|request| &*request.path).collect::<Vec<_>>(), ["/api/v1/nodes/a"], "AD-23");
-    let text = "Normal SuccessfulAttachVolume AttachVolume.Attach succeeded for volume \"data\" ";
-    assert_eq!(cluster.events_of(IDENTITY), [text]);
     let metrics = cluster.metrics();
     for operation in ["volume_attach", "volume_detach"] {
         let line = format!(
