@@ -19,8 +19,8 @@ pub(super) enum AttachError {
     Unanswered(ApiError),
 }
 
-/// Creates the attachment of a volume to a node. An attachment that exists already is no error: its name is that of the
-/// volume and the node.
+/// Creates the attachment of a volume to a node. An attachment that exists already is no error: volume and
+/// node decide its name.
 pub(super) async fn attach(volume: &Attachable, node: &str, session: &Session) -> Result<(), AttachError> {
     let Plugin::Csi { driver, handle } = Plugin::of(&volume.unique_name) else { return Ok(()) };
     let name = names::attachment(driver, handle, node);

@@ -134,7 +134,7 @@ impl Reports {
         taken
     }
 
-    /// Requests the changes of a failed patch again, apart from those of volumes with a later request.
+    /// Requests the changes of a failed patch again, unless their volume has a later request.
     pub(super) fn failed(&self, node: &str) {
         let mut nodes = self.0.lock();
         let Some(of_node) = nodes.by_name.get_mut(node) else { return };
