@@ -54,7 +54,6 @@
 //! Validation that needs more than the value itself (controller names against the registry, the durations of leader
 //! election against each other) is in the host.
 
-pub mod absent;
 pub mod checks;
 mod did_you_mean;
 mod duration;

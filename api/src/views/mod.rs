@@ -25,6 +25,7 @@ mod pod_disruption_budget;
 mod pod_failure_policy;
 mod pod_group;
 mod pod_group_membership;
+mod pod_inline_volumes;
 mod pod_parts;
 mod pod_phase;
 mod pod_termination;
@@ -56,7 +57,7 @@ pub use job::{
 pub use lease::Lease;
 pub use namespace::{Namespace, NamespacePhase};
 pub use node::Node;
-pub use node_parts::{NodeConditionStatus, NodeHealth, NodePodCidrs, NodeReady};
+pub use node_parts::{AttachedVolume, NodeConditionStatus, NodeHealth, NodePodCidrs, NodeReady, NodeVolumes};
 pub use persistent_volume::{ClaimReference, PersistentVolume, PersistentVolumeView, ReclaimPolicy, VolumePhase};
 pub use persistent_volume_claim::{ClaimPhase, PersistentVolumeClaim, PersistentVolumeClaimView};
 pub use pod::{Pod, Readiness};
@@ -68,6 +69,7 @@ pub use pod_failure_policy::{
 };
 pub use pod_group::{GroupClaimEntry, PodGroup};
 pub use pod_group_membership::PodGroupMembership;
+pub use pod_inline_volumes::PodInlineVolumes;
 pub use pod_parts::{PodAddresses, PodDisruption, PodDomain, PodTargetNode, PodTolerations, PodVolume, PodVolumes};
 pub use pod_phase::PodPhase;
 pub use pod_termination::{FailedContainer, PodTermination};

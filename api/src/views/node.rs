@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer};
 
 use super::conditions::RawCondition;
-use super::node_parts::{NodeHealth, NodePodCidrs};
+use super::node_parts::{NodeHealth, NodePodCidrs, NodeVolumes};
 use crate::decode::fold;
 use crate::protobuf::{Kind, ProtobufType};
 use crate::resource::Resource;
@@ -15,7 +15,7 @@ crate::view! {
     /// A Node without its JSON.
     pub struct Node {
         resource: Resource::cluster_scoped("", "v1", "nodes", "Node");
-        parts: NodePart [NodeHealth, NodePodCidrs];
+        parts: NodePart [NodeHealth, NodePodCidrs, NodeVolumes];
 
         "spec" @ 2 {
             /// `spec.taints`, empty if it is absent.

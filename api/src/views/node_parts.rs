@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Deserializer};
 
 use crate::decode::{fold, text};
+use crate::intern::InternedStr;
 use crate::protobuf::{Field, Kind, ProtobufType};
 
 crate::message! {
@@ -38,6 +39,29 @@ crate::message! {
             /// Status of the condition `NetworkUnavailable`.
             pub network_unavailable: NodeConditionStatus = conditions.network_unavailable;
         }
+    }
+}
+
+crate::message! {
+    /// The volumes of a Node, as its status has them.
+    pub struct NodeVolumes {
+        "status" @ 3 {
+            /// `status.volumesInUse`: names of the volumes that the kubelet uses, in order.
+            pub in_use: Box<[InternedStr]> = "volumesInUse" @ 9 as Kind::List(&Kind::Text);
+            /// `status.volumesAttached`, in order.
+            pub attached: Box<[AttachedVolume]> = "volumesAttached" @ 10;
+        }
+    }
+}
+
+crate::message! {
+    /// An entry of `status.volumesAttached` of a Node.
+    #[derive(Eq)]
+    pub struct AttachedVolume {
+        /// Unique name of the volume: `name`.
+        pub name: InternedStr = "name" @ 1;
+        /// `devicePath`, empty if it is absent.
+        pub device_path: Box<str> = "devicePath" @ 2;
     }
 }
 

@@ -11,6 +11,7 @@ use super::conditions::RawCondition;
 use super::pod_claims::PodClaims;
 use super::pod_deletion::PodDeletion;
 use super::pod_group_membership::PodGroupMembership;
+use super::pod_inline_volumes::PodInlineVolumes;
 use super::pod_parts::{PodAddresses, PodDisruption, PodTargetNode, PodTolerations, PodVolumes};
 use super::pod_phase::PodPhase;
 use super::pod_termination::PodTermination;
@@ -28,7 +29,7 @@ crate::view! {
         resource: Resource::namespaced("", "v1", "pods", "Pod");
         // ranks the pods that a replica set deletes
         annotations: ["controller.kubernetes.io/pod-deletion-cost"];
-        parts: PodPart [PodVolumes, PodAddresses, PodDisruption, PodTargetNode, PodTolerations, ChargedPod, PodTermination, AutoscaledPod, PodDeletion, PodGroupMembership, PodClaims];
+        parts: PodPart [PodVolumes, PodAddresses, PodDisruption, PodTargetNode, PodTolerations, ChargedPod, PodTermination, AutoscaledPod, PodDeletion, PodGroupMembership, PodClaims, PodInlineVolumes];
 
         "spec" @ 2 {
             let node_name: Option<InternedStr> = "nodeName" @ 10;

@@ -3,8 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 use kcm_api::views::{
     DaemonSet, DaemonSetUpdateStrategy, Deployment, Job, JobCompletion, Lease, Namespace, NamespacePhase, Node,
-    NodeConditionStatus, NodeHealth, NodePodCidrs, Pod, PodDisruption, PodPhase, PodTargetNode, PodTermination,
-    PodTolerations, Readiness, ReplicaSet, ReplicaSetView, ReplicationControllerView,
+    NodeConditionStatus, NodeHealth, NodePodCidrs, NodeVolumes, Pod, PodDisruption, PodInlineVolumes, PodPhase,
+    PodTargetNode, PodTermination, PodTolerations, Readiness, ReplicaSet, ReplicaSetView, ReplicationControllerView,
 };
 use kcm_api::{
     ConditionStatus, InvalidSelector, KnownView, Labels, Meta, Need, Needs, PartialObjectMeta, Selector, Typed, Uid,
@@ -299,6 +299,34 @@ fn taints_tolerations_leases_and_pod_cidrs_are_read() {
 
     let lease = json!({"metadata": {}, "spec": {"renewTime": "2026-01-01T00:00:00.123456Z"}});
     assert_eq!(Lease::decode(&lease.to_string()).unwrap().renew_time, Some(at("2026-01-01T00:00:00Z")));
+}
+
+#[test]
+fn volumes_of_nodes_and_of_pods_are_read() {
+    let needs: Needs = [Need::part::<NodeVolumes>(), Need::part::<PodInlineVolumes>()].into_iter().collect();
+    let attached = json!([{"name": "b", "devicePath": "/dev/b"}, {"name": "a"}]);
+    let node = json!({"metadata": {}, "status": {"volumesInUse": ["b"], "volumesAttached": attached}});
+    let node = Node::decode(&node.to_string()).unwrap();
+    let volumes = needs.reader::<NodeVolumes>().unwrap().of(&node);
+    assert_eq!(volumes.in_use.iter().map(|name| &**name).collect::<Vec<_>>(), ["b"]);
+    let entries: Vec<_> = volumes.attached.iter().map(|entry| (&*entry.name, &*entry.device_path)).collect();
+    assert_eq!(entries, [("b", "/dev/b"), ("a", "")]);
+
+    let volumes = json!([
+        {"name": "none", "emptyDir": {}},
+        {"name": "claim", "persistentVolumeClaim": {"claimName": "data"}},
+        {"name": "disk", "cinder": {"volumeID": "id", "fsType": "", "readOnly": false, "secretRef": {"name": "x"}}},
+        {"name": "fc", "fc": {"wwids": ["w"], "lun": 0, "targetWWNs": []}},
+        {"name": "iscsi", "iscsi": {"targetPortal": "p", "iqn": "i", "lun": 0}},
+    ]);
+    let pod = pod(&json!({"metadata": {}, "spec": {"volumes": volumes}}));
+    let inline = &needs.reader::<PodInlineVolumes>().unwrap().of(&pod).volumes;
+    let expected = [
+        json!({"name": "disk", "cinder": {"volumeID": "id"}}),
+        json!({"name": "fc", "fc": {"wwids": ["w"], "lun": 0}}),
+        json!({"name": "iscsi", "iscsi": {"targetPortal": "p", "iqn": "i"}}),
+    ];
+    assert_eq!(inline.iter().map(|json| json.parse::<Value>().unwrap()).collect::<Vec<_>>(), expected);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kcm_config::{Gate, GateStage, Kind, Row, Table, Value, Versions, absent, gates, generic};
+use kcm_config::{Gate, GateStage, Kind, Row, Table, Value, Versions, gates, generic};
 
 const FLAGS: &str = include_str!("../data/flags.tsv");
 const DEFAULTS: &str = include_str!("../data/config-defaults.json");
@@ -11,11 +11,6 @@ const GATES: &str = include_str!("../data/feature-gates.tsv");
 /// The flags that upstream does not have.
 fn ours() -> BTreeSet<&'static str> {
     include_str!("../data/own-flags.tsv").lines().skip(1).filter_map(|line| line.split('\t').nth(1)).collect()
-}
-
-/// Returns the generic rows, and the rows of controllers that are not built yet.
-fn rows() -> impl Iterator<Item = Row> {
-    generic::rows().chain(absent::controllers().flat_map(|controller| controller.rows.iter().copied()))
 }
 
 /// Keys that upstream does not have. It has no key for logs, and only a setting with a key can change while the program
@@ -38,7 +33,7 @@ fn upstream_default(value: &Value, kind: Kind) -> String {
 #[test]
 fn every_flag_of_upstream_s_has_its_section_type_and_default() {
     let upstream = by_column(FLAGS, 1);
-    for row in rows().filter(|row| row.flag().is_some() && !ours().contains(row.name)) {
+    for row in generic::rows().filter(|row| row.flag().is_some() && !ours().contains(row.name)) {
         let fields = upstream.get(row.name).unwrap_or_else(|| panic!("upstream has no --{}", row.name));
         let short = row.short.map(String::from).unwrap_or_default();
         let default = upstream_default(&row.initial.value(), row.kind());
@@ -58,7 +53,7 @@ fn what_is_ours_alone_is_not_upstream_s() {
 #[test]
 fn every_key_is_one_that_configz_prints_with_the_same_default() {
     let defaults: serde_json::Value = serde_json::from_str(DEFAULTS).expect("the reference is JSON");
-    for row in rows() {
+    for row in generic::rows() {
         let Some(path) = row.path.map(|path| path.to_string()) else { continue };
         let upstream = defaults.pointer(&format!("/{}", path.replace('.', "/")));
         if OUR_KEYS.contains(&&*path) {

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use kcm_config::{
-    ConfigError, ConfigErrors, Effective, Initial, Loaded, Origin, Position, Problem, Row, Sources, Table, absent,
+    ConfigError, ConfigErrors, Effective, Initial, Loaded, Origin, Position, Problem, Row, Sources, Table,
     checks, generic,
 };
 
@@ -56,9 +56,8 @@ pub const MOVED: Row = Row::new(
 pub const FILE: &str = "/etc/kcm.yaml";
 
 pub fn table() -> Table {
-    let absent = absent::controllers().flat_map(|controller| controller.rows.iter().copied());
     let own = [REPLICA_SET_SYNCS, GREETING, OLD, MOVED].into_iter().chain(TYPED.iter().copied());
-    let rows = generic::rows().chain(absent).chain(own);
+    let rows = generic::rows().chain(own);
     Table::new(rows).expect("the rows do not clash")
 }
 

@@ -8,7 +8,7 @@ mod without_effect;
 
 use std::path::PathBuf;
 
-use kcm_config::{AccessError, Effective, Gate, GoDuration, Origin, Row, Table, TableErrors, absent, gates, generic};
+use kcm_config::{AccessError, Effective, Gate, GoDuration, Origin, Row, Table, TableErrors, gates, generic};
 use kcm_framework::api::Quantity;
 use kcm_framework::client::Limits;
 use kcm_framework::{
@@ -39,15 +39,12 @@ struct ClientConnection {
     burst: i32,
 }
 
-/// Returns the table of all settings: of the manager, of the linked controllers, of upstream's controllers that are not
-/// built yet, and `rows`.
+/// Returns the table of all settings: of the manager, of the linked controllers, and `rows`.
 ///
 /// # Errors
 /// Every violation in the set of rows.
 pub fn table(registry: &Registry, rows: &[Row]) -> Result<Table, TableErrors> {
-    let absent = absent::controllers().filter(|controller| registry.find(controller.controller).is_none());
-    let absent = absent.flat_map(|controller| controller.rows.iter().copied());
-    let rows = generic::rows().chain(registry.rows()).chain(absent).chain(rows.iter().copied());
+    let rows = generic::rows().chain(registry.rows()).chain(rows.iter().copied());
     let required = registry.iter().flat_map(|controller| controller.required_gates.iter().copied());
     let mut gates: Vec<Gate> = gates::KNOWN.iter().copied().chain(registry.feature_gates()).chain(required).collect();
     gates.sort_by_key(|gate| gate.name);

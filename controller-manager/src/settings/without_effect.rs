@@ -1,6 +1,6 @@
 //! Warnings about settings that were given and have no effect.
 //!
-//! A setting that waits for a feature or a controller says so in its row.
+//! A setting that waits for a feature says so in its row.
 
 use kcm_config::{Effective, Origin, Row};
 
@@ -51,7 +51,7 @@ fn given(settings: &Effective, is_selected: impl Fn(&Row) -> bool) -> Vec<String
 mod tests {
     use std::collections::BTreeSet;
 
-    use kcm_config::{absent, generic};
+    use kcm_config::generic;
 
     use super::{SILENT, UNUSED};
 
@@ -142,12 +142,5 @@ mod tests {
         let listed: Vec<&str> = waiting.chain(unused).chain(SILENT.iter().chain(WITH_EFFECT).copied()).collect();
         assert_eq!(listed.len(), rows.len(), "none twice");
         assert_eq!(listed.into_iter().collect::<BTreeSet<_>>(), rows);
-    }
-
-    #[test]
-    fn every_setting_of_an_absent_controller_says_that_it_has_no_effect() {
-        for row in absent::controllers().flat_map(|controller| controller.rows) {
-            assert_ne!(row.is_without_effect, UNUSED.contains(&row.name), "{}", row.name);
-        }
     }
 }

@@ -15,10 +15,7 @@ const ABSENT: &[(&str, &[&str])] = &[
     (
         "controllers that are not part of this program",
         &[
-            "attach_detach_controller_",
-            "attachdetach_controller_",
             "selinux_warning_controller_",
-            "storage_count_attachable_volumes_in_use",
         ],
     ),
     ("there is no root CA to publish in this test", &["clustertrustbundle_publisher_"]),
@@ -55,7 +52,15 @@ const ABSENT: &[(&str, &[&str])] = &[
     ("there is no lease in this test", &["leader_election_"]),
     (
         "there are no volumes and no claims in this test: see the tests of the controller",
-        &["csi_operations_", "pv_collector_", "storage_operation_", "volume_operation_"],
+        &[
+            "attach_detach_controller_",
+            "attachdetach_controller_",
+            "csi_operations_",
+            "pv_collector_",
+            "storage_count_attachable_volumes_in_use",
+            "storage_operation_",
+            "volume_operation_",
+        ],
     ),
     ("they are in /metrics/slis", &["kubernetes_healthcheck"]),
     (

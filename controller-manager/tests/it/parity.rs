@@ -71,6 +71,7 @@ fn the_controllers_of_every_area_are_linked() {
         ("node", "ttl-controller"),
         ("security", "serviceaccount-token-controller"),
         ("resource", "resourceclaim-controller"),
+        ("storage", "persistentvolume-attach-detach-controller"),
         ("storage", "persistentvolume-binder-controller"),
         ("storage", "persistentvolume-protection-controller"),
         ("workloads", "deployment-controller"),

@@ -16,7 +16,7 @@ use super::workload::Workload;
 
 /// All controllers that both managers have, but the one of the health of nodes: no kubelet renews a lease here, so it would
 /// mark all pods as not ready.
-pub(super) const CONTROLLERS: &str = "*,-node-lifecycle-controller,-persistentvolume-attach-detach-controller";
+pub(super) const CONTROLLERS: &str = "*,-node-lifecycle-controller";
 
 const NODES: &str = "/api/v1/nodes";
 const NAMESPACE: &str = "bench";

@@ -15,10 +15,10 @@ use crate::protobuf::Message;
 use crate::views::{
     AutoscaledPod, ChargedPod, ClaimDevices, ControllerRevisionView, CronJobView, DaemonSetView, DeploymentView,
     DeviceClass, EndpointSliceView, EndpointsView, HorizontalPodAutoscalerView, JobView, Lease, Namespace, Node,
-    NodeHealth, NodePodCidrs, PersistentVolumeClaimView, PersistentVolumeView, Pod, PodAddresses, PodClaims,
-    PodDeletion, PodDisruption, PodDisruptionBudgetView, PodGroup, PodGroupMembership, PodTargetNode, PodTermination,
-    PodTolerations, PodVolumes, ReplicaSetView, ReplicationControllerView, ResourceClaim, ResourceQuotaView, Service,
-    ServiceCidr, StatefulSetView,
+    NodeHealth, NodePodCidrs, NodeVolumes, PersistentVolumeClaimView, PersistentVolumeView, Pod, PodAddresses,
+    PodClaims, PodDeletion, PodDisruption, PodDisruptionBudgetView, PodGroup, PodGroupMembership, PodInlineVolumes,
+    PodTargetNode, PodTermination, PodTolerations, PodVolumes, ReplicaSetView, ReplicationControllerView,
+    ResourceClaim, ResourceQuotaView, Service, ServiceCidr, StatefulSetView,
 };
 use crate::{KnownView, Meta, Part, Resource};
 use sample::{Random, Sampler};
@@ -126,6 +126,8 @@ fn every_view_reads_the_same_from_json_and_protobuf_with_upstreams_names_and_num
         check::<Lease>(schema),
         check_part::<NodeHealth>(schema),
         check_part::<NodePodCidrs>(schema),
+        check_part::<NodeVolumes>(schema),
+        check_part::<PodInlineVolumes>(schema),
         check_part::<PodTolerations>(schema),
         check_part::<PodGroupMembership>(schema),
         check_part::<PodClaims>(schema),

@@ -4,20 +4,25 @@
 
 use std::collections::BTreeMap;
 
-use super::desired::Desired;
+use super::desired::Wanted;
 use super::names::Plugin;
 use super::plan::{Attachment, Backend, Health, Memory, Observed, OnNode};
-use super::report::ReportedVolume;
 
-/// A node, as its object shows it.
-#[derive(Debug)]
+/// A volume on a node, as the object of the node shows it.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct NodeState {
     pub(super) health: Health,
-    pub(super) reported: Vec<ReportedVolume>,
-    pub(super) in_use: Vec<String>,
+    pub(super) is_reported: bool,
+    pub(super) is_in_use: bool,
 }
 
 impl NodeState {
+    /// Returns the state on a node without object. The volume counts as in use unless the node was idle when it was
+    /// deleted.
+    pub(super) const fn absent(was_idle: bool) -> Self {
+        Self { health: Health::Absent, is_reported: false, is_in_use: !was_idle }
+    }
+
     /// Returns the health of a node that exists.
     ///
     /// # Upstream
@@ -33,41 +38,32 @@ impl NodeState {
     }
 }
 
-/// Returns the state of a volume on every node that needs it, reports it, uses it or has an attachment for it.
-///
-/// A node without object is not ready: its attachments remain to be deleted.
+/// Returns the state of a volume on every node of `nodes`: nodes that need it, report it, use it or have an attachment
+/// for it. `memory` is asked with the name of a node, and whether a pod on it needs the volume.
 pub(super) fn observe<'a>(
-    volume: &'a str,
-    desired: &'a Desired,
+    volume: &str,
+    wanted: &'a BTreeMap<String, Wanted>,
     nodes: &'a BTreeMap<String, NodeState>,
-    attachments: &BTreeMap<&'a str, Attachment<'a>>,
-    memory: &BTreeMap<&str, Memory>,
+    attachments: &BTreeMap<&str, Attachment<'a>>,
+    memory: impl Fn(&str, bool) -> Memory,
 ) -> Observed<'a> {
-    let mut on_nodes: BTreeMap<&'a str, OnNode<'a>> = BTreeMap::new();
-    for (node, state) in nodes {
-        let is_reported = state.reported.iter().any(|entry| entry.name == volume);
-        let is_in_use = state.in_use.iter().any(|name| name == volume);
-        if is_reported || is_in_use {
-            on_nodes.insert(node, OnNode { is_reported, is_in_use, ..OnNode::default() });
+    let on_node = |(node, state): (&'a String, &NodeState)| {
+        let is_wanted = wanted.contains_key(node);
+        OnNode {
+            node,
+            health: state.health,
+            is_wanted,
+            is_reported: state.is_reported,
+            is_in_use: state.is_in_use,
+            attachment: attachments.get(node.as_str()).cloned(),
+            memory: memory(node, is_wanted),
         }
-    }
-    let mut is_shared = true;
-    for (node, wanted) in desired.nodes_of(volume) {
-        is_shared &= wanted.volume.is_shared;
-        on_nodes.entry(node).or_default().is_wanted = true;
-    }
-    for (node, attachment) in attachments {
-        on_nodes.entry(node).or_default().attachment = Some(attachment.clone());
-    }
-    for (node, on) in &mut on_nodes {
-        on.node = node;
-        on.health = nodes.get(*node).map_or(Health::NotReady, |state| state.health);
-        on.memory = memory.get(node).copied().unwrap_or_default();
-    }
+    };
     let backend = match Plugin::of(volume) {
         Plugin::Csi { .. } => Backend::Csi,
         Plugin::ReportOnly => Backend::ReportOnly,
         Plugin::Unknown => Backend::Unknown,
     };
-    Observed { backend, is_shared, nodes: on_nodes.into_values().collect() }
+    let is_shared = wanted.values().all(|wanted| wanted.volume.is_shared);
+    Observed { backend, is_shared, nodes: nodes.iter().map(on_node).collect() }
 }

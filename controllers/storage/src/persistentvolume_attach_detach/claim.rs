@@ -12,6 +12,10 @@ pub(super) enum NotAttached {
     /// The claim of an ephemeral volume belongs to another object.
     #[error("PVC {claim} was not created for pod {pod} (pod is not owner)")]
     NotOwner { claim: ObjectKey, pod: ObjectKey },
+    #[error("PVC {claim} does not exist")]
+    NoClaim { claim: ObjectKey },
+    #[error("persistent volume {volume:?} does not exist")]
+    NoVolume { volume: String },
     #[error("PVC {claim} is not bound")]
     NotBound { claim: ObjectKey },
     /// The volume is bound to another claim, or to an earlier claim of the same name.

@@ -1,5 +1,8 @@
 //! Messages of the events on pods, equal to upstream's in bytes.
 
+use kcm_framework::api::ObjectKey;
+use kcm_framework::events::{Event, EventText};
+
 /// Reason of the event for an attached volume.
 pub(super) const ATTACHED: &str = "SuccessfulAttachVolume";
 /// Reason of the event for a volume that is not attached.
@@ -10,6 +13,28 @@ pub(super) const FAILED: &str = "FailedAttachVolume";
 pub(super) struct PodName {
     pub(super) namespace: String,
     pub(super) name: String,
+}
+
+impl PodName {
+    pub(super) fn key(&self) -> ObjectKey {
+        ObjectKey::namespaced(self.namespace.clone(), self.name.clone())
+    }
+}
+
+/// An event on a pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum PodEvent {
+    Attached(String),
+    Failed(String),
+}
+
+impl Event for PodEvent {
+    fn text(&self) -> EventText<'_> {
+        match self {
+            Self::Attached(message) => EventText::normal(ATTACHED, message.as_str()),
+            Self::Failed(message) => EventText::warning(FAILED, message.as_str()),
+        }
+    }
 }
 
 /// Returns the message for an attached volume, which ends with a blank.

@@ -55,3 +55,20 @@ impl<'a> Plugin<'a> {
         }
     }
 }
+
+/// Returns the name of the plugin of a volume, as metrics have it. `None` for an unknown plugin.
+pub(super) fn plugin_name(unique_name: &str) -> Option<String> {
+    match Plugin::of(unique_name) {
+        Plugin::Csi { driver, .. } => Some(csi_plugin(driver)),
+        Plugin::ReportOnly => {
+            let is_iscsi = unique_name.starts_with("kubernetes.io/iscsi/");
+            Some(if is_iscsi { "kubernetes.io/iscsi" } else { "kubernetes.io/fc" }.to_owned())
+        }
+        Plugin::Unknown => None,
+    }
+}
+
+/// Returns the name of the CSI plugin with its driver.
+pub(super) fn csi_plugin(driver: &str) -> String {
+    format!("kubernetes.io/csi:{driver}")
+}

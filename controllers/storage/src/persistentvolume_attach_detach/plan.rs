@@ -56,8 +56,9 @@ pub(super) enum Health {
     /// The condition `Ready` is true.
     #[default]
     Ready,
-    /// The node does not exist, or is not ready.
     NotReady,
+    /// The node has no object. Its machine may run all the same.
+    Absent,
     /// The node has the taint `node.kubernetes.io/out-of-service`, whatever else its state is.
     OutOfService {
         /// `true` if the condition `Ready` is true.
@@ -97,6 +98,8 @@ pub(super) struct Memory {
 pub(super) struct Settings {
     /// `true` if only the out-of-service taint, never time alone, forces a detach.
     pub(super) disable_force_detach_on_timeout: bool,
+    /// `true` if a reported volume whose attachment is missing or not attached stays reported.
+    pub(super) disable_verification: bool,
 }
 
 /// A rule that allows to detach a volume that may be mounted. The label of the metric.
@@ -163,7 +166,12 @@ impl<'a> Plan<'a> {
 impl OnNode<'_> {
     /// Returns `true` if the node may have the volume, so that no other node may get it too.
     fn holds(&self) -> bool {
-        let has = self.attachment.is_some() || self.is_reported || self.is_in_use;
+        // A node that does not respond may go on saying that it uses a volume that was detached by force before a restart.
+        let uses = match self.health {
+            Health::Ready | Health::Unmanaged => self.is_in_use,
+            Health::NotReady | Health::Absent | Health::OutOfService { .. } => false,
+        };
+        let has = self.attachment.is_some() || self.is_reported || uses;
         has && !(self.memory.was_forced && self.attachment.is_none())
     }
 }
@@ -181,6 +189,10 @@ pub(super) fn plan<'a>(volume: &Observed<'a>, settings: Settings, now: Timestamp
     let mut holders = volume.nodes.iter().filter(|on| on.holds()).map(|on| on.node).collect::<Vec<_>>();
     for on in managed().filter(|on| on.is_wanted) {
         let is_elsewhere = !volume.is_shared && holders.iter().any(|holder| *holder != on.node);
+        if settings.disable_verification && on.is_reported {
+            plan_kept(on, &mut plan);
+            continue;
+        }
         plan_wanted(on, volume.backend, is_elsewhere, now, &mut plan);
         // Of several nodes that wait for the volume, one gets it.
         if plan.steps.last().is_some_and(|(node, step)| {
@@ -193,10 +205,14 @@ pub(super) fn plan<'a>(volume: &Observed<'a>, settings: Settings, now: Timestamp
     plan
 }
 
-fn plan_wanted<'a>(on: &OnNode<'a>, backend: Backend, is_elsewhere: bool, now: Timestamp, plan: &mut Plan<'a>) {
+fn plan_kept<'a>(on: &OnNode<'a>, plan: &mut Plan<'a>) {
     if on.memory.unwanted_since.is_some() {
         plan.step(on, Step::Keep);
     }
+}
+
+fn plan_wanted<'a>(on: &OnNode<'a>, backend: Backend, is_elsewhere: bool, now: Timestamp, plan: &mut Plan<'a>) {
+    plan_kept(on, plan);
     match &on.attachment {
         Some(attachment) if attachment.is_deleting => {
             // A reported volume stays usable until the driver has detached it. Its pods started before.
@@ -208,14 +224,18 @@ fn plan_wanted<'a>(on: &OnNode<'a>, backend: Backend, is_elsewhere: bool, now: T
             }
         }
         Some(attachment) if attachment.is_attached => {
-            if !on.is_reported {
+            if !on.is_reported && on.health != Health::Absent {
                 plan.step(on, Step::Report);
             }
         }
         Some(attachment) => {
+            // The driver has lost the volume. The kubelet must not mount it.
+            if on.is_reported {
+                plan.step(on, Step::Withdraw);
+            }
             plan_attempt(on, attachment.attach_error, on.memory.attach_after, now, plan, Step::FailAttach);
         }
-        None if backend == Backend::ReportOnly && on.is_reported => {}
+        None if backend == Backend::ReportOnly && on.is_reported || on.health == Health::Absent => {}
         None if is_elsewhere => {
             if !on.memory.is_conflict_reported {
                 plan.step(on, Step::ReportConflict);
@@ -270,7 +290,7 @@ fn plan_unwanted<'a>(on: &OnNode<'a>, backend: Backend, settings: Settings, now:
     }
     let (is_ready, is_out_of_service) = match on.health {
         Health::Ready | Health::Unmanaged => (true, false),
-        Health::NotReady => (false, false),
+        Health::NotReady | Health::Absent => (false, false),
         Health::OutOfService { is_ready } => (is_ready, true),
     };
     let end = since.saturating_add(UNMOUNT_WAIT).unwrap_or(Timestamp::MAX);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use kcm_framework::api::views::AttachedVolume;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -12,6 +13,12 @@ pub(super) struct ReportedVolume {
     pub(super) name: String,
     #[serde(default)]
     pub(super) device_path: String,
+}
+
+impl From<&AttachedVolume> for ReportedVolume {
+    fn from(entry: &AttachedVolume) -> Self {
+        Self { name: entry.name.to_string(), device_path: entry.device_path.to_string() }
+    }
 }
 
 /// Returns the patch that adds and removes volumes, or `None` if the node reports the result already.

@@ -1,5 +1,6 @@
 //! The views of attachments and of CSI drivers.
 
+use kcm_framework::api::views::AttachedVolume;
 use kcm_framework::api::{InternedStr, Resource};
 
 use super::plan::Attachment;
@@ -59,4 +60,18 @@ kcm_framework::api::view! {
 /// Returns `true` if volumes of the driver need attachments. A driver without object needs them.
 pub(super) fn needs_attachment(driver: Option<&CsiDriver>) -> bool {
     driver.and_then(|driver| driver.attach_required).unwrap_or(true)
+}
+
+kcm_framework::api::view! {
+    /// A node that is read live before a detach.
+    pub(super) struct LiveNode {
+        resource: Resource::cluster_scoped("", "v1", "nodes", "Node");
+
+        "status" {
+            /// Unique names of the volumes that the kubelet uses: `status.volumesInUse`.
+            pub(super) in_use: Vec<String> = "volumesInUse";
+            /// `status.volumesAttached`.
+            pub(super) attached: Vec<AttachedVolume> = "volumesAttached";
+        }
+    }
 }

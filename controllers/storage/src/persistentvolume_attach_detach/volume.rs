@@ -17,6 +17,16 @@ pub(super) struct Attachable {
     pub(super) is_shared: bool,
     /// The source that the attachment contains, for a translated volume of a pod. Other attachments name their volume.
     pub(super) inline: Option<CsiSpec>,
+    /// `true` if a CSI driver serves the volume in place of an in-tree plugin.
+    pub(super) is_migrated: bool,
+}
+
+/// A volume of a pod that a flex driver attaches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FlexVolume {
+    /// Name of the persistent volume, or of the pod's volume.
+    pub(super) name: String,
+    pub(super) driver: String,
 }
 
 #[derive(Deserialize, Default)]
@@ -78,6 +88,7 @@ pub(super) fn persistent(volume: &PersistentVolume) -> Result<Option<Attachable>
         spec_name: volume.metadata.key.name().to_owned(),
         is_shared: is_shared(spec.access_modes.as_deref()),
         inline: None,
+        is_migrated: false,
     }))
 }
 
@@ -98,7 +109,30 @@ pub(super) fn of_pod(volume: &str, pod_namespace: &str) -> Result<Option<Attacha
     }
     let volume: Volume = serde_json::from_str(volume)?;
     let unique_name = volume.sources.of_report_only();
-    Ok(unique_name.map(|unique_name| Attachable { unique_name, spec_name: volume.name, is_shared: true, inline: None }))
+    Ok(unique_name.map(|unique_name| Attachable {
+        unique_name,
+        spec_name: volume.name,
+        is_shared: true,
+        inline: None,
+        is_migrated: false,
+    }))
+}
+
+/// Returns the flex volume that a pod describes itself, given its JSON.
+pub(super) fn flex_of_pod(volume: &str) -> Option<FlexVolume> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Volume {
+        name: String,
+        flex_volume: Flex,
+    }
+    #[derive(Deserialize)]
+    struct Flex {
+        #[serde(default)]
+        driver: String,
+    }
+    let Volume { name, flex_volume } = serde_json::from_str(volume).ok()?;
+    Some(FlexVolume { name, driver: flex_volume.driver })
 }
 
 fn translated_volume(volume: Translated) -> Attachable {
@@ -107,6 +141,7 @@ fn translated_volume(volume: Translated) -> Attachable {
         spec_name: volume.name,
         is_shared: is_shared(volume.spec.access_modes.as_deref()),
         inline: Some(volume.spec),
+        is_migrated: true,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The resources that a script can record.
 
 /// The path of the objects of all namespaces, by their plural.
-const PATHS: [(&str, &str); 42] = [
+const PATHS: [(&str, &str); 43] = [
     ("configmaps", "/api/v1"),
     ("endpoints", "/api/v1"),
     ("events", "/api/v1"),
@@ -43,6 +43,7 @@ const PATHS: [(&str, &str); 42] = [
     ("podgroups", "/apis/scheduling.k8s.io/v1beta1"),
     ("storageclasses", "/apis/storage.k8s.io/v1"),
     ("storageversionmigrations", "/apis/storagemigration.k8s.io/v1"),
+    ("volumeattachments", "/apis/storage.k8s.io/v1"),
     ("volumeattributesclasses", "/apis/storage.k8s.io/v1"),
 ];
 

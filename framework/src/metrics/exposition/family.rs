@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 /// The counters whose upstream name has no `_total`. `OpenMetrics` wants it: there they have it.
 const WITHOUT_TOTAL: &[&str] = &[
+    "attach_detach_controller_attachdetach_controller_forced_detaches",
     "authenticated_user_requests",
     "authentication_attempts",
     "endpoint_slice_controller_changes",

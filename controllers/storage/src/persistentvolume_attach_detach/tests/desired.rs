@@ -5,12 +5,18 @@ use kcm_framework::api::{ObjectKey, Uid, View as _};
 use serde_json::{Value, json};
 
 use super::super::claim::{NotAttached, Owner, attachable, volume_name};
-use super::super::desired::Desired;
+use super::super::desired::{Desired, users_elsewhere};
 use super::super::events::PodName;
 use super::super::volume::Attachable;
 
 fn volume(name: &str, spec_name: &str) -> Attachable {
-    Attachable { unique_name: name.to_owned(), spec_name: spec_name.to_owned(), is_shared: false, inline: None }
+    Attachable {
+        unique_name: name.to_owned(),
+        spec_name: spec_name.to_owned(),
+        is_shared: false,
+        inline: None,
+        is_migrated: false,
+    }
 }
 
 fn pod(name: &str) -> PodName {
@@ -22,7 +28,7 @@ fn names(names: &[&str]) -> BTreeSet<String> {
 }
 
 fn nodes(desired: &Desired, volume: &str) -> Vec<String> {
-    desired.nodes_of(volume).map(|(node, _)| node.to_owned()).collect()
+    desired.wanted(volume).into_keys().collect()
 }
 
 #[test]
@@ -33,12 +39,24 @@ fn ad_3_b_14_pods_need_volumes_until_they_go() {
     assert_eq!(desired.add(&one, &pod("a"), "n1", vec![volume("v", "pv")]), names(&[]), "known already");
     assert_eq!(desired.add(&two, &pod("b"), "n2", vec![volume("v", "pv")]), names(&["v"]));
     assert_eq!(nodes(&desired, "v"), ["n1", "n2"]);
-    assert_eq!(desired.users_elsewhere("v", "n2"), [pod("a")]);
+    assert_eq!(users_elsewhere(&desired.wanted("v"), "n2"), [pod("a")]);
     assert_eq!(desired.remove(&one), names(&["v", "w"]), "T-16: without claims and volumes");
     assert_eq!(nodes(&desired, "v"), ["n2"]);
     assert_eq!(nodes(&desired, "w"), [""; 0]);
     assert_eq!(desired.remove(&one), names(&[]), "a second deletion");
-    assert_eq!(desired.users_elsewhere("v", "n2"), []);
+    assert_eq!(users_elsewhere(&desired.wanted("v"), "n2"), []);
+}
+
+#[test]
+fn ad_6_a_volume_that_is_not_attached_any_more_leaves_its_pods() {
+    let one = Uid::from("1");
+    let mut desired = Desired::default();
+    desired.add(&one, &pod("a"), "n", vec![volume("v", "pv"), volume("w", "pw")]);
+    assert_eq!(desired.retain(&one, |name| name == "v"), names(&["w"]));
+    assert_eq!((desired.on_node("n"), desired.volumes()), (vec!["v".to_owned()], names(&["v"])));
+    assert_eq!(desired.uid(&pod("a").key()), Some(one.clone()), "it needs the other one");
+    assert_eq!(desired.retain(&one, |_| false), names(&["v"]));
+    assert_eq!((desired.on_node("n"), desired.uid(&pod("a").key())), (Vec::new(), None));
 }
 
 #[test]
@@ -46,7 +64,7 @@ fn t_17_a_pair_keeps_its_first_volume() {
     let mut desired = Desired::default();
     desired.add(&Uid::from("1"), &pod("a"), "n", vec![volume("v", "first")]);
     desired.add(&Uid::from("2"), &pod("b"), "n", vec![volume("v", "second")]);
-    let (_, wanted) = desired.nodes_of("v").next().unwrap();
+    let wanted = desired.wanted("v").remove("n").unwrap();
     assert_eq!((wanted.volume.spec_name.as_str(), wanted.pods.len()), ("first", 2));
 }
 

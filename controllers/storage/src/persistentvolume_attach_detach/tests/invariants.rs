@@ -13,7 +13,8 @@ fn states(node: &str) -> Vec<OnNode<'_>> {
         Some(Attachment { is_attached: true, is_deleting: true, ..Attachment::default() }),
         Some(Attachment { attach_error: Some("boom"), ..Attachment::default() }),
     ];
-    let healths = [Health::Ready, Health::NotReady, Health::OutOfService { is_ready: true }, Health::Unmanaged];
+    let healths =
+        [Health::Ready, Health::NotReady, Health::Absent, Health::OutOfService { is_ready: true }, Health::Unmanaged];
     let memories = [0, 1000]
         .map(|seconds| Memory { unwanted_since: Some(NOW - SignedDuration::from_secs(seconds)), ..Memory::default() });
     let mut states = Vec::new();
@@ -34,7 +35,7 @@ fn states(node: &str) -> Vec<OnNode<'_>> {
 
 #[test]
 fn every_pair_of_nodes_keeps_the_invariants() {
-    let settings = Settings { disable_force_detach_on_timeout: false };
+    let settings = Settings { disable_force_detach_on_timeout: false, disable_verification: false };
     for a in states("a") {
         for b in states("b") {
             let volume = Observed { backend: Backend::Csi, is_shared: false, nodes: vec![a.clone(), b.clone()] };
@@ -46,8 +47,13 @@ fn every_pair_of_nodes_keeps_the_invariants() {
                 assert_ne!(on.health, Health::Unmanaged, "{volume:?}");
                 match step {
                     Step::Attach => {
-                        let is_free = other.attachment.is_none() && !other.is_reported && !other.is_in_use;
-                        assert!(on.is_wanted && on.attachment.is_none() && is_free, "{volume:?}");
+                        let responds = matches!(other.health, Health::Ready | Health::Unmanaged);
+                        let uses = other.is_in_use && responds;
+                        let is_free = other.attachment.is_none() && !other.is_reported && !uses;
+                        assert!(
+                            on.is_wanted && on.health != Health::Absent && on.attachment.is_none() && is_free,
+                            "{volume:?}"
+                        );
                     }
                     Step::Report => {
                         let is_attached = |it: &Attachment<'_>| it.is_attached && !it.is_deleting;

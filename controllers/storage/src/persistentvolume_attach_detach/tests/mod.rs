@@ -1,8 +1,15 @@
 mod actual;
 mod desired;
+mod event_mapping;
+mod fixtures;
 mod invariants;
+mod life;
+mod memory;
 mod names;
 mod plan;
+mod recovery;
 mod report;
+mod reports;
+mod sources;
 mod view;
 mod volume;

@@ -5,7 +5,7 @@ use super::super::plan::{
 };
 
 const NOW: Timestamp = Timestamp::constant(1_000_000, 0);
-const SETTINGS: Settings = Settings { disable_force_detach_on_timeout: false };
+const SETTINGS: Settings = Settings { disable_force_detach_on_timeout: false, disable_verification: false };
 
 fn ago(seconds: i64) -> Option<Timestamp> {
     Some(NOW - SignedDuration::from_secs(seconds))
@@ -95,7 +95,9 @@ fn ad_18_b_13_a_volume_for_one_node_is_on_one_node() {
     forced.memory.was_forced = true;
     check("forced", &single(vec![forced, wanted("b")]), &[("b", Step::Attach)], None);
     let mounted = OnNode { node: "a", is_in_use: true, ..OnNode::default() };
-    check("in use without attachment", &single(vec![mounted, wanted("b")]), &steps, None);
+    check("in use without attachment", &single(vec![mounted.clone(), wanted("b")]), &steps, None);
+    let lost = OnNode { health: Health::NotReady, ..mounted };
+    check("detached by force before a restart", &single(vec![lost, wanted("b")]), &[("b", Step::Attach)], None);
     let steps = [("a", Step::Attach), ("b", Step::ReportConflict)];
     check("two nodes wait", &single(vec![wanted("a"), wanted("b")]), &steps, None);
     let shared = Observed { is_shared: true, ..single(vec![in_use(), wanted("b")]) };
@@ -136,7 +138,7 @@ fn ad_17_detaches() {
 
 #[test]
 fn ad_17_time_forces_nothing_if_disabled() {
-    let settings = Settings { disable_force_detach_on_timeout: true };
+    let settings = Settings { disable_force_detach_on_timeout: true, disable_verification: false };
     let mut on = OnNode { health: Health::NotReady, is_in_use: true, ..attached("a") };
     on.memory.unwanted_since = ago(3600);
     assert_eq!(plan(&single(vec![on.clone()]), settings, NOW), Plan::default());
