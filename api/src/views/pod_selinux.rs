@@ -1,11 +1,11 @@
-//! The SELinux labels of the volumes of pods.
+//! The `SELinux` labels of the volumes of pods.
 
 use std::collections::BTreeSet;
 
 use crate::intern::InternedStr;
 
 crate::message! {
-    /// The SELinux labels that a pod mounts its volumes with.
+    /// The `SELinux` labels that a pod mounts its volumes with.
     pub struct PodSelinux {
         "spec" @ 2 {
             let volumes: Vec<Volume> = "volumes" @ 1;
@@ -40,10 +40,10 @@ pub struct SelinuxMount {
     pub source: MountSource,
 }
 
-/// The SELinux label of the containers that mount a volume.
+/// The `SELinux` label of the containers that mount a volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MountLabel {
-    /// `user:role:type:level` of all containers that have SELinux options. Empty if none has any.
+    /// `user:role:type:level` of all containers that have `SELinux` options. Empty if none has any.
     One(InternedStr),
     /// The containers have different labels.
     Several,
@@ -196,7 +196,7 @@ mod tests {
         reader.of(&Pod::decode(&pod.to_string()).unwrap()).clone()
     }
 
-    /// A container that mounts the volume `data`, with SELinux options.
+    /// A container that mounts the volume `data`, with `SELinux` options.
     fn container(options: Value) -> Value {
         json!({ "volumeMounts": [{ "name": "data" }], "securityContext": { "seLinuxOptions": options } })
     }

@@ -119,7 +119,7 @@ pub const PERSISTENT_VOLUME_CLAIM_UNUSED_SINCE_TIME: Gate =
 pub const RECOVER_VOLUME_EXPANSION_FAILURE: Gate =
     Gate { name: "RecoverVolumeExpansionFailure", default: true, stage: GateStage::Ga, locked: true };
 
-/// Lets pods choose how the SELinux labels of their volumes are set.
+/// Lets pods choose how the `SELinux` labels of their volumes are set.
 pub const SELINUX_CHANGE_POLICY: Gate =
     Gate { name: "SELinuxChangePolicy", default: true, stage: GateStage::Ga, locked: true };
 

@@ -1,4 +1,4 @@
-//! Conflicts of SELinux labels. Pure.
+//! Conflicts of `SELinux` labels. Pure.
 
 /// Returns `true` if two labels, `user:role:type:level` or empty, conflict.
 ///

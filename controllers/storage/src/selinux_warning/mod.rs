@@ -1,4 +1,4 @@
-//! SELinux warnings: reports Pods that use one volume with different SELinux labels, which a node cannot mount at once.
+//! `SELinux` warnings: reports Pods that use one volume with different `SELinux` labels, which a node cannot mount at once.
 //!
 //! Reads Pods, `PersistentVolumeClaims`, `PersistentVolumes` and `CSIDrivers`. Records events on Pods, and writes nothing
 //! else.
@@ -21,7 +21,7 @@
 //! - At rest nothing is sent.
 //!
 //! # What it does not do
-//! It does not know which nodes have SELinux, nor which labels a node completes: all nodes count. It looks neither at the
+//! It does not know which nodes have `SELinux`, nor which labels a node completes: all nodes count. It looks neither at the
 //! access modes of a volume nor at the nodes of the Pods.
 //!
 //! # Differences from upstream
@@ -36,7 +36,7 @@
 //! | A Pod that was recreated under its name loses the volumes of its predecessor. | They stay until the Pod ends. | They report conflicts that do not exist. |
 //! | An ephemeral container counts when it is added. | It counts at the next reconcile. | Its label may conflict. |
 //! | While a CSI driver changes, its Pods are compared after both have seen the change. | They conflict in between. | The conflict does not exist. |
-//! | A conflict with a Pod that was deleted meanwhile is skipped. | The other conflicts of the Pod are dropped too. | They still exist. |
+//! | A conflict with a Pod that was deleted meanwhile is not reported, and the other conflicts are. | It is reported on the Pod that is left, and the conflicts behind it are dropped. | It is resolved, and the others are not. |
 //! | Volumes that are never mounted with labels are not kept. | They are, and never conflict. | Memory. |
 //! | Inline volumes of Fibre Channel, iSCSI and migrated plugins are read from the API server. | They are cached. | Memory; such volumes are rare. |
 
@@ -94,8 +94,8 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     Ok(control_loop.reconcile_objects(pods, reconciler).into())
 }
 
-fn pods_of(pods: &Index<Pod, ObjectKey>, claim: Option<ObjectKey>) -> Vec<ObjectKey> {
-    let pods = claim.map(|claim| pods.get(&claim)).unwrap_or_default();
+fn pods_of(index: &Index<Pod, ObjectKey>, claim: Option<ObjectKey>) -> Vec<ObjectKey> {
+    let pods = claim.map(|claim| index.get(&claim)).unwrap_or_default();
     pods.iter().map(|pod| pod.metadata.key.clone()).collect()
 }
 

@@ -122,12 +122,12 @@ impl Reconciler {
             }
         };
         let Found::Storage(Storage { name, driver }) = found else { return };
-        let is_mountable = self.is_mountable(driver.as_deref());
+        let Some(is_mountable) = self.is_mountable(driver.as_deref(), session) else { return };
         let usage = Use::new(label, selinux.change_policy.as_deref(), is_mountable);
         session.explain(|| format!("uses the volume {name} with the label {label:?}"));
         let used = UsedVolume { name, driver: driver.clone(), usage };
         let conflicts = self.uses.lock().add(&pod.metadata.key, &pod.metadata.uid, used);
-        if self.is_mountable(driver.as_deref()) != is_mountable {
+        if self.is_mountable(driver.as_deref(), session) != Some(is_mountable) {
             // The driver changed before its change could find the use.
             session.requeue_after(Duration::ZERO);
         }
@@ -136,12 +136,19 @@ impl Reconciler {
         }
     }
 
-    /// Returns `true` if the volumes of the driver are mounted with a label. Volumes without a driver are.
-    fn is_mountable(&self, driver: Option<&str>) -> bool {
-        driver.is_none_or(|driver| {
-            let driver = self.drivers.get(&ObjectKey::cluster_scoped(driver));
-            driver.is_some_and(|driver| driver.mounts_with_label)
-        })
+    /// Returns `true` if the volumes of the driver are mounted with a label. Volumes without a driver are. Returns `None`
+    /// while the driver cannot be decoded.
+    fn is_mountable(&self, driver: Option<&str>, session: &Session) -> Option<bool> {
+        let Some(driver) = driver else { return Some(true) };
+        match self.drivers.lookup(&ObjectKey::cluster_scoped(driver)) {
+            Lookup::Found(driver) => Some(driver.mounts_with_label),
+            Lookup::Absent => Some(false),
+            Lookup::Undecodable(object) => {
+                session.requeue_when_decodable(&self.drivers.cache(), &object);
+                session.explain(|| format!("waits for the driver {driver}, which cannot be decoded"));
+                None
+            }
+        }
     }
 
     /// Records a conflict on its Pod, if both Pods are there still.

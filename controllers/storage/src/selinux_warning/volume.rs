@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::shared::translation::{self, TranslationError};
 
-/// Storage that Pods can share, with a plugin that may mount it with an SELinux label.
+/// Storage that Pods can share, with a plugin that may mount it with an `SELinux` label.
 ///
 /// The other plugins never do. All users of their volumes have an empty label and the policy `Recursive`, which never
 /// conflict.

@@ -190,7 +190,7 @@ const NAMED: &[Row] = &[
         volumes: &["v 10Gi claim=d uid phase=Bound"],
         claims: &["c 10Gi volume=v phase=Bound bbc", "d 10Gi volume=v phase=Bound bc"],
         ends: &["v claim=d uid phase=Bound", "c volume=v phase=Bound bbc", "d volume=v phase=Bound bc"],
-        event: "",
+        event: "FailedBinding",
     },
     Row {
         name: "2-8 labels do not matter",
@@ -403,7 +403,7 @@ const CLASSES: &[Row] = &[
         volumes: &["v 1Gi phase=Pending"],
         claims: &["c 1Gi"],
         ends: &["v claim=c uid phase=Bound bbc", "c volume=v phase=Bound capacity=1Gi bbc bc"],
-        event: "",
+        event: "FailedBinding",
     },
     Row {
         name: "10-2 two volumes for one claim",

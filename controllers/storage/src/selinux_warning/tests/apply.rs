@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kcm_framework::api::views::{PersistentVolume, PersistentVolumeClaim};
 use kcm_framework::api::{KnownView as _, ObjectKey, Resource};
-use kcm_testing::sandbox::{PODS, Sandbox};
+use kcm_testing::sandbox::{Fault, PODS, Sandbox, Status, Verb};
 use kcm_testing::{TestCluster, TestEnvironment};
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ fn create_claim(sandbox: &Sandbox, volume: &str) {
     sandbox.create(&CLAIMS, claim).expect("the claim must be valid");
 }
 
-/// The JSON of a Pod that mounts a volume with an SELinux level.
+/// The JSON of a Pod that mounts a volume with an `SELinux` level.
 fn pod(name: &str, level: &str, volume: &Value) -> Value {
     let mut data = json!({ "name": "data" });
     for (field, value) in volume.as_object().expect("a source is an object") {
@@ -265,6 +265,21 @@ async fn se_6_a_recursive_policy_conflicts_with_a_label() {
     let mut reasons = reasons(&cluster);
     reasons.dedup();
     assert_eq!(reasons, ["SELinuxChangePolicyConflict", "SELinuxLabelConflict"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn se_5_an_inline_volume_of_a_migrated_plugin_is_read_live_until_it_succeeds() {
+    let cluster = start().await;
+    let sandbox = cluster.sandbox();
+    let driver = json!({ "metadata": { "name": "ebs.csi.aws.com" }, "spec": { "seLinuxMount": true } });
+    sandbox.create(&DRIVERS, driver).unwrap();
+    let failure = Status::new(500, "InternalError", "not now");
+    sandbox.faults().inject(Fault::on(Verb::Get).resource(PODS).times(1).fail(failure));
+    let ebs = json!({ "awsElasticBlockStore": { "volumeID": "vol-1" } });
+    create(sandbox, pod("a", "s0:c1", &ebs));
+    create(sandbox, pod("b", "s0:c2", &ebs));
+    has_conflicts(&cluster, "they conflict", 2).await;
+    assert_eq!(cluster.requests_of(IDENTITY).iter().filter(|request| request.path.ends_with("/pods/a")).count(), 2);
 }
 
 #[tokio::test(start_paused = true)]
