@@ -16,7 +16,7 @@ use crate::views::{
     AutoscaledPod, ChargedPod, ClaimDevices, ControllerRevisionView, CronJobView, DaemonSetView, DeploymentView,
     DeviceClass, EndpointSliceView, EndpointsView, HorizontalPodAutoscalerView, JobView, Lease, Namespace, Node,
     NodeHealth, NodePodCidrs, NodeVolumes, PersistentVolumeClaimView, PersistentVolumeView, Pod, PodAddresses,
-    PodClaims, PodDeletion, PodDisruption, PodDisruptionBudgetView, PodGroup, PodGroupMembership, PodInlineVolumes,
+    PodClaims, PodDeletion, PodDisruption, PodDisruptionBudgetView, PodGroup, PodGroupMembership, PodInlineVolumes, PodSelinux,
     PodTargetNode, PodTermination, PodTolerations, PodVolumes, ReplicaSetView, ReplicationControllerView,
     ResourceClaim, ResourceQuotaView, Service, ServiceCidr, StatefulSetView,
 };
@@ -131,6 +131,7 @@ fn every_view_reads_the_same_from_json_and_protobuf_with_upstreams_names_and_num
         check_part::<PodTolerations>(schema),
         check_part::<PodGroupMembership>(schema),
         check_part::<PodClaims>(schema),
+        check_part::<PodSelinux>(schema),
         check_part::<ClaimDevices>(schema),
         check::<PodGroup>(schema),
     ];
