@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 
 use kcm_config::{
-    ConfigError, ConfigErrors, Effective, Initial, Loaded, Origin, Position, Problem, Row, Sources, Table,
-    checks, generic,
+    ConfigError, ConfigErrors, Effective, Initial, Loaded, Origin, Position, Problem, Row, Sources, Table, checks,
+    generic,
 };
 
 /// As the controllers crate would have it.

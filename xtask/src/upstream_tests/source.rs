@@ -34,7 +34,8 @@ impl Source {
         let upstream = control_plane::kubernetes_source()?;
         let sums = step::root().join("e2e/control-plane/kubernetes/go.sum");
         let sums = read(&sums)?;
-        let stamp = format!("{}\n{sums}{CONTROLLERS}{}{SOURCE}", upstream.display(), PACKAGE.map(|(_, text)| text).concat());
+        let stamp =
+            format!("{}\n{sums}{CONTROLLERS}{}{SOURCE}", upstream.display(), PACKAGE.map(|(_, text)| text).concat());
         let stamp_file = folder.with_extension("stamp");
         let source = Self { folder };
         if fs::read_to_string(&stamp_file).is_ok_and(|found| found == stamp) {

@@ -16,8 +16,8 @@ use crate::views::{
     AutoscaledPod, ChargedPod, ClaimDevices, ControllerRevisionView, CronJobView, DaemonSetView, DeploymentView,
     DeviceClass, EndpointSliceView, EndpointsView, HorizontalPodAutoscalerView, JobView, Lease, Namespace, Node,
     NodeHealth, NodePodCidrs, NodeVolumes, PersistentVolumeClaimView, PersistentVolumeView, Pod, PodAddresses,
-    PodClaims, PodDeletion, PodDisruption, PodDisruptionBudgetView, PodGroup, PodGroupMembership, PodInlineVolumes, PodSelinux,
-    PodTargetNode, PodTermination, PodTolerations, PodVolumes, ReplicaSetView, ReplicationControllerView,
+    PodClaims, PodDeletion, PodDisruption, PodDisruptionBudgetView, PodGroup, PodGroupMembership, PodInlineVolumes,
+    PodSelinux, PodTargetNode, PodTermination, PodTolerations, PodVolumes, ReplicaSetView, ReplicationControllerView,
     ResourceClaim, ResourceQuotaView, Service, ServiceCidr, StatefulSetView,
 };
 use crate::{KnownView, Meta, Part, Resource};
