@@ -9,6 +9,7 @@ mod budget;
 mod check;
 mod deviations;
 mod dice;
+mod kept;
 mod oracle;
 mod pairs;
 mod planted;
@@ -16,7 +17,7 @@ mod walks;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::conductor::{Observe, Passed, Run, perform};
+use crate::conductor::{Nature, Observe, Passed, Run, perform};
 use crate::scenario::Scenario;
 use crate::schedule::{Anchor, Schedule, What};
 use crate::state::{Digest, digest};
@@ -24,9 +25,10 @@ use crate::violation::Violation;
 
 pub use budget::{Budget, Stop};
 pub use check::check;
+pub use kept::replay_folder;
 pub use planted::{Planted, check_planted};
 
-use deviations::deviations;
+use deviations::{deviations, rare_deviations};
 use oracle::Reference;
 
 /// Every run with this number is done twice. Both must have the same trace.
@@ -117,12 +119,15 @@ struct Later {
     /// Number of steps since the last perturbation.
     distance: u32,
     anchor: Anchor,
-    is_guarded: bool,
+    nature: Nature,
 }
 
 impl Later {
+    /// All perturbations that are legal here.
     fn deviations(&self, scenario: &Scenario) -> Vec<What> {
-        deviations(&self.anchor, self.is_guarded, scenario)
+        let mut all = deviations(&self.anchor, self.nature, scenario);
+        all.extend(rare_deviations(&self.anchor, self.nature, scenario));
+        all
     }
 }
 
@@ -137,6 +142,8 @@ struct Searcher<'a> {
     states: BTreeMap<Digest, u32>,
     ends: BTreeSet<Digest>,
     has_stopped: bool,
+    /// Number of the last run with a single perturbation.
+    singles: usize,
     progress: Option<Progress<'a>>,
 }
 
@@ -150,6 +157,7 @@ impl<'a> Searcher<'a> {
             states: BTreeMap::new(),
             ends: BTreeSet::new(),
             has_stopped: false,
+            singles: 0,
             progress: None,
         }
     }
@@ -166,16 +174,18 @@ impl<'a> Searcher<'a> {
 
     /// Runs each single perturbation of the reference run, or an even selection.
     fn singles(&mut self, reference: &Explored) -> Vec<Explored> {
-        let all: Vec<Schedule> = reference
-            .later
-            .iter()
-            .flat_map(|later| {
-                let of = |what| Schedule::single(later.anchor.clone(), what);
-                later.deviations(self.scenario).into_iter().map(of)
-            })
-            .collect();
+        let scenario = self.scenario;
+        let mut all = Vec::new();
+        // The frequent ones first.
+        for legal in [deviations, rare_deviations] {
+            for Later { anchor, nature, .. } in &reference.later {
+                let of = |what| Schedule::single(anchor.clone(), what);
+                all.extend(legal(anchor, *nature, scenario).into_iter().map(of));
+            }
+        }
         let left = self.budget.runs.saturating_sub(self.result.runs).clamp(1, all.len().max(1));
         let chosen = (0..left).filter_map(|number| all.get(number * all.len() / left).cloned());
+        self.singles = self.result.runs + left.min(all.len());
         let mut explored = Vec::new();
         for schedule in chosen.collect::<Vec<_>>() {
             if self.is_over() {
@@ -191,11 +201,14 @@ impl<'a> Searcher<'a> {
         let run = perform(self.scenario, &schedule, Observe::States);
         self.result.runs += 1;
         self.result.not_applied += usize::from(!run.not_applied.is_empty());
+        // Its anchor is one of the reference run, which is the same until there.
+        let is_idle = self.result.runs <= self.singles && !run.not_applied.is_empty();
+        let idle = is_idle.then(|| Violation::new("S2", "a single perturbation has no effect"));
         let fresh = self.learn(&run);
         let Run { violation, history, trace, anchors, perturbed, .. } = run;
         let reference = self.reference.as_ref();
         let violation = violation.or_else(|| reference.and_then(|it| it.compare(&schedule, &history)));
-        let violation = violation.or_else(|| self.differs(&schedule, &trace));
+        let violation = violation.or_else(|| self.differs(&schedule, &trace)).or(idle);
         if let Some(progress) = &mut self.progress {
             progress(&self.result);
         }
@@ -208,8 +221,8 @@ impl<'a> Searcher<'a> {
         }
         let mut later: Vec<Later> = anchors
             .into_iter()
-            .filter_map(|(anchor, Passed { step, is_guarded })| {
-                Some(Later { distance: step.checked_sub(perturbed)?, anchor, is_guarded })
+            .filter_map(|(anchor, Passed { step, nature })| {
+                Some(Later { distance: step.checked_sub(perturbed)?, anchor, nature })
             })
             .collect();
         later.sort();

@@ -1,6 +1,6 @@
 //! ReplicaSets in the simulation.
 
-use kcm_simulation::{Plant, Planted, Scenario, Schedule, check, check_planted, run, singles};
+use kcm_simulation::{Plant, Planted, Scenario, Schedule, check, check_planted, replay_folder, run, singles};
 use kcm_testing::sandbox::{PODS, REPLICA_SETS, Sandbox};
 use serde_json::{Value, json};
 
@@ -87,6 +87,25 @@ fn a_goal_that_is_never_reached_breaks_the_first_rule() {
     assert!(format!("{violation:?}").contains("O2"), "{violation:?}");
     let search = singles(&unreachable);
     assert_eq!((search.runs, search.findings.len()), (1, 1), "nothing is searched beside a reference run that fails");
+}
+
+#[test]
+fn a_kept_schedule_must_apply_and_show_its_bug() {
+    let folder = std::env::temp_dir().join(format!("kept-schedules-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let replay = |planted: &str, line: &str| {
+        let text = format!("# scenario replicaset scaled up\n# rule O2\n{planted}\n{line}\n");
+        std::fs::write(folder.join("one.schedule"), text).unwrap();
+        replay_folder(&folder, &scaled_up()).err().unwrap_or_default()
+    };
+    let conflict = "replicaset shop/web write 10: fail before 409";
+    assert_eq!(replay("# planted ConflictIsSuccess", conflict), "");
+    assert_eq!(replay("", conflict), "");
+    let other = replay("# planted ExistingIsCreated", conflict);
+    assert!(other.contains("no rule is broken"), "{other}");
+    let late = replay("", "replicaset shop/web write 99: kill after");
+    assert!(late.contains("does not apply"), "{late}");
+    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]
