@@ -184,10 +184,13 @@ mod tests {
     fn the_table_has_a_row_for_each_search() {
         let record = "job counted\t1\t500\t396\t110\t6\t0\t17122\n";
         let lines: Vec<String> = table(record).lines().map(str::to_owned).collect();
-        assert_eq!(lines, [
-            "scenario         runs    states      ends  failures    ms/run",
-            "job counted       500       396         6         0        34",
-        ]);
+        assert_eq!(
+            lines,
+            [
+                "scenario         runs    states      ends  failures    ms/run",
+                "job counted       500       396         6         0        34",
+            ]
+        );
     }
 
     #[test]

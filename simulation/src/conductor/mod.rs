@@ -4,6 +4,7 @@
 //! the waiting events of all caches, a step of the kubelets, the next action of the script, and the passing of time.
 
 mod faults;
+mod launch;
 mod order;
 mod record;
 mod traffic;
@@ -11,15 +12,11 @@ mod traffic;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
-use kcm_framework::clock::Clock;
-use kcm_framework::{Extensions, Stop};
+use kcm_framework::Extensions;
 use kcm_sandbox_apiserver::direct::DirectClient;
 use kcm_sandbox_apiserver::{ManualClock, Sandbox};
-use kcm_testing::PreparedManager;
 
 use crate::deliver::{Cache, Received};
 use crate::gate::Gate;
@@ -36,6 +33,7 @@ use crate::state::Digest;
 use crate::violation::Violation;
 
 use faults::NextStep;
+use launch::{WallClock, launch};
 use order::Shuffle;
 
 /// Maximum number of steps of a run.
@@ -124,33 +122,6 @@ pub(crate) fn perform_planted(scenario: &Scenario, plant: Option<Plant>, schedul
     let not_applied = (0..schedule.len()).filter(|index| !conductor.applied.contains(index)).collect();
     let Conductor { history, trace, anchors, perturbed, states, steps, .. } = conductor;
     Run { violation, history, trace, anchors, perturbed, not_applied, states, steps }
-}
-
-/// The wall clock of processes: the time of the world, and the seconds by which it is wrong.
-#[derive(Debug, Clone)]
-struct WallClock {
-    start: Timestamp,
-    clock: ManualClock,
-    shift: Arc<AtomicI64>,
-}
-
-impl WallClock {
-    fn of(sandbox: &Sandbox, clock: &ManualClock) -> Self {
-        let start = sandbox.now().checked_sub(clock.elapsed()).unwrap_or(Timestamp::MIN);
-        Self { start, clock: clock.clone(), shift: Arc::default() }
-    }
-
-    fn jump(&self, seconds: i64) {
-        self.shift.fetch_add(seconds, Ordering::Relaxed);
-    }
-}
-
-impl Clock for WallClock {
-    fn now(&self) -> Timestamp {
-        let shift = SignedDuration::from_secs(self.shift.load(Ordering::Relaxed));
-        let now = self.start.checked_add(self.clock.elapsed()).and_then(|now| now.checked_add(shift));
-        now.unwrap_or(Timestamp::MAX)
-    }
 }
 
 /// A reconcile that has sent a request.
@@ -422,18 +393,4 @@ impl<'a> Conductor<'a> {
         }
         released | release(&mut self.kubelet.hold)
     }
-}
-
-fn launch(manager: &PreparedManager, wall: &WallClock, gate: &Gate, number: u32, pulse: &Pulse) -> Process {
-    let mut process = Process::new(pulse.clone()).expect("the operating system must grant a runtime");
-    let builder = manager.manager(wall.clone(), u64::from(number));
-    process.start(|| {
-        let manager = builder.build(gate.client(), "sandbox:443");
-        async move {
-            if let Err(error) = manager.run(Stop::default()).await {
-                tracing::error!(%error, "The manager ended");
-            }
-        }
-    });
-    process
 }

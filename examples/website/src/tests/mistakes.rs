@@ -55,8 +55,7 @@ impl<const MISTAKE: u8> ReconcileObject<Typed<Website>> for Mistaken<MISTAKE> {
 fn init<const MISTAKE: u8>(context: &ControllerContext) -> Result<Loops, BoxError> {
     let mut control_loop = context.control_loop("website");
     let websites = control_loop.primary_for(Source::of(WEBSITES));
-    let mistaken =
-        Mistaken::<MISTAKE> { operator: operator(context, &mut control_loop)?, published: Mutex::default() };
+    let mistaken = Mistaken::<MISTAKE> { operator: operator(context, &mut control_loop)?, published: Mutex::default() };
     Ok(control_loop.reconcile_objects(websites, mistaken).into())
 }
 

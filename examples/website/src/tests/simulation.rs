@@ -8,7 +8,7 @@ use kube::CustomResourceExt as _;
 use serde_json::{Value, json};
 
 use crate::hosts::Hosts;
-use crate::website::{FINALIZER, Website};
+use crate::website::Website;
 use crate::{WEBSITE, WEBSITES};
 
 const DEFINITIONS: Resource =
@@ -29,9 +29,7 @@ pub(super) fn served(operator: ControllerDescriptor) -> Scenario {
         .always("W1", "a host leads to a website that does not exist", |sandbox, hosts: &Hosts| {
             hosts.leads_to(HOST).is_none() || sandbox.get(&WEBSITES, &shop()).is_some()
         })
-        .goal_with(|sandbox, hosts: &Hosts| {
-            sandbox.get(&WEBSITES, &shop()).is_none() && hosts.leads_to(HOST).is_none()
-        })
+        .goal_with(|sandbox, hosts: &Hosts| sandbox.get(&WEBSITES, &shop()).is_none() && hosts.leads_to(HOST).is_none())
 }
 
 fn website() -> Value {
