@@ -86,6 +86,7 @@ impl Conductor<'_> {
             self.out_until = self.clock.elapsed() + time;
             self.last_fault = self.out_until;
             for cache in std::mem::take(&mut self.caches) {
+                self.note(&format!("the watch of {} breaks", cache.name));
                 cache.cut(Relist::Broken, &self.sandbox, &mut self.received);
             }
         }

@@ -97,10 +97,11 @@ fn replay(scenario: &Scenario, file: &Path) {
 fn progress(scenario: &Scenario, search: &Search, asked: &Asked) -> String {
     let millis = asked.elapsed().as_secs_f64() * 1000.0 / f64::from(u32::try_from(search.runs).unwrap_or(u32::MAX));
     format!(
-        "{}: runs {} · states {} · ends {} · not applied {} · failures {} · {millis:.1} ms/run{}",
+        "{}: runs {} · states {} (missing {:.2} %) · ends {} · not applied {} · failures {} · {millis:.1} ms/run{}",
         scenario.name(),
         search.runs,
         search.states,
+        search.missing(),
         search.ends,
         search.not_applied,
         search.findings.len(),

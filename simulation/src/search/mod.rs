@@ -47,6 +47,8 @@ pub struct Search {
     pub states: usize,
     /// Number of states that only one run has reached.
     pub rare: usize,
+    /// Number of times that a run has reached a state.
+    pub visits: usize,
     /// Number of distinct states at the end of a run.
     pub ends: usize,
     /// Number of runs and of states at some times of the search.
@@ -147,6 +149,15 @@ struct Searcher<'a> {
     progress: Option<Progress<'a>>,
 }
 
+impl Search {
+    /// Estimates the share of the states of a further run that no run has reached, in percent (Good and Turing).
+    #[must_use]
+    pub fn missing(&self) -> f64 {
+        let count = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+        100.0 * count(self.rare) / count(self.visits.max(1))
+    }
+}
+
 impl<'a> Searcher<'a> {
     fn new(scenario: &'a Scenario, budget: Budget) -> Self {
         Self {
@@ -236,10 +247,17 @@ impl<'a> Searcher<'a> {
         }
         let known = self.states.len();
         for state in &run.states {
-            *self.states.entry(*state).or_default() += 1;
+            let visits = self.states.entry(*state).or_default();
+            *visits += 1;
+            match *visits {
+                1 => self.result.rare += 1,
+                2 => self.result.rare -= 1,
+                _ => {}
+            }
         }
         self.ends.insert(digest(&run.history.end(), &crate::state::Surroundings::default()));
         self.result.states = self.states.len();
+        self.result.visits += run.states.len();
         self.result.ends = self.ends.len();
         if self.result.runs.is_power_of_two() || self.result.runs.is_multiple_of(1000) {
             self.result.curve.push((self.result.runs, self.states.len()));
@@ -262,7 +280,6 @@ impl<'a> Searcher<'a> {
 
     fn finish(mut self) -> Search {
         let runs = self.result.runs;
-        self.result.rare = self.states.values().filter(|count| **count == 1).count();
         self.result.curve.push((runs, self.states.len()));
         let early = self.result.curve.iter().take_while(|(at, _)| *at <= runs - runs / 5).last();
         let new = early.map_or(usize::MAX, |(_, states)| self.states.len() - states);

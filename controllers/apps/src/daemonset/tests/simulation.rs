@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 
 use super::invariants::RULES;
 use crate::daemonset::DESCRIPTOR;
-use crate::tests::scenarios::{active_pods, annotate, delete_a_pod, get, has_status, merge, scenario, template, web};
+use crate::tests::scenarios::{
+    active_pods, annotate, delete_a_pod, get, has_status, merge, one_worker, scenario, template, web,
+};
 
 fn node(name: &str) -> Value {
     json!({ "metadata": { "name": name } })
@@ -18,6 +20,7 @@ fn node(name: &str) -> Value {
 fn rolling() -> Scenario {
     let sets = DaemonSet::RESOURCE;
     scenario("daemonset rolling", [DESCRIPTOR], &[RULES])
+        .other_settings(&one_worker([DESCRIPTOR], ["daemonset"]))
         .object(&Node::RESOURCE, node("node-1"))
         .object(&Node::RESOURCE, node("node-2"))
         .object(&sets, web(json!({ "selector": { "matchLabels": { "app": "web" } }, "template": template(1) })))

@@ -6,13 +6,16 @@ use serde_json::json;
 
 use super::invariants::RULES;
 use crate::tests::cluster::NAMESPACE;
-use crate::tests::scenarios::{active_pods, annotate, delete_a_pod, get, has_status, merge, scenario, template, web};
+use crate::tests::scenarios::{
+    active_pods, annotate, delete_a_pod, get, has_status, merge, one_worker, scenario, template, web,
+};
 use crate::{deployment, replicaset};
 
 /// Two replicas, whose image changes: one pod more at a time, and none less. The user changes his mind at any time.
 fn rolling() -> Scenario {
     let image = |image: u32| merge(&DEPLOYMENTS, json!({ "spec": { "template": template(image) } }));
     scenario("deployment rolling", [deployment::DESCRIPTOR, replicaset::DESCRIPTOR], &[RULES])
+        .other_settings(&one_worker([deployment::DESCRIPTOR, replicaset::DESCRIPTOR], ["deployment", "replicaset"]))
         .object(
             &DEPLOYMENTS,
             web(json!({
