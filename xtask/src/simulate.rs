@@ -140,7 +140,9 @@ fn parse(args: &[&str]) -> Result<Asked> {
     }
     let is_bounded =
         asked.variables.iter().any(|(name, _)| ["KCM_SIMULATE_RUNS", "KCM_SIMULATE_MINUTES"].contains(name));
-    if !is_bounded {
+    // The table of planted bugs holds for a number of runs that the tests know.
+    let is_planted = asked.variables.iter().any(|(name, _)| *name == "KCM_SIMULATE_PLANTED");
+    if !is_bounded && !is_planted {
         asked.variables.push(("KCM_SIMULATE_RUNS", "2000".to_owned()));
     }
     Ok(asked)
@@ -167,6 +169,7 @@ mod tests {
         let expected = [("KCM_SIMULATE_MINUTES", "5".to_owned()), ("KCM_SIMULATE_SEED", "7".to_owned())];
         assert_eq!((asked.variables, asked.is_recorded), (expected.to_vec(), true));
         assert_eq!(parse(&[]).unwrap().variables, [("KCM_SIMULATE_RUNS", "2000".to_owned())]);
+        assert_eq!(parse(&["--planted"]).unwrap().variables, [("KCM_SIMULATE_PLANTED", "1".to_owned())]);
     }
 
     #[test]

@@ -10,6 +10,8 @@ use crate::schedule::{By, Order};
 
 /// Number of steps at which the priority of the first actor falls.
 const CHANGES: u64 = 3;
+/// Number of steps after which the priorities of all steps are drawn anew.
+const KEPT: u32 = 8;
 /// Number of steps among which these steps are.
 const SPREAD: u64 = 200;
 
@@ -50,8 +52,9 @@ impl Shuffle {
         };
         match order.by {
             By::Step => {
-                let steps = &self.steps;
-                let index = first(&|actor| (true, of_step(actor, steps.get(actor).copied().unwrap_or_default())))?;
+                let (steps, draw) = (&self.steps, u64::from(self.done / KEPT) << 32);
+                let number = |actor| steps.get(actor).copied().unwrap_or_default();
+                let index = first(&|actor| (true, of_step(actor, draw + number(actor))))?;
                 *self.steps.entry(actors.get(index)?.clone()).or_default() += 1;
                 Some(index)
             }

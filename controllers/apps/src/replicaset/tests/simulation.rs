@@ -114,8 +114,8 @@ fn a_kept_schedule_must_apply_and_show_its_bug() {
 #[test]
 fn faults_of_pods_and_restarts_with_other_settings_take_effect() {
     for (line, phase) in [
-        ("kubelet 1: pod fails", "Failed"),
-        ("kubelet 1: pod evicted", "Failed"),
+        ("kubelet 2: pod fails", "Failed"),
+        ("kubelet 2: pod evicted", "Failed"),
         ("kubelet 1: pod unready", "Running"),
         ("kubelet 2: hold until 60000ms", "Running"),
         ("replicaset shop/web write 2: kill after, other settings", "Running"),
