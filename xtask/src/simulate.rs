@@ -41,11 +41,7 @@ pub(crate) fn simulate(args: &[&str]) -> Result<()> {
 /// Searches all scenarios in about so many minutes together, with the test binaries that a build of the workspace with
 /// `features` has, and prints a table.
 pub(crate) fn within(minutes: u64, features: &str) -> Result<()> {
-    let tests = |last: &str| {
-        let mut command = cargo(["test", "--quiet", "--workspace", features, "--lib", TESTS, "--", last]);
-        command.env("WORKSPACE_IS_BUILT", "1");
-        command
-    };
+    let tests = |last: &str| cargo(["test", "--quiet", "--workspace", features, "--lib", TESTS, "--", last]);
     let scenarios = scenarios(&output(&mut tests("--list"))?);
     ensure!(scenarios > 0, "no test of the workspace has a scenario");
     let threads = available_parallelism().map_or(1, usize::from);
