@@ -53,7 +53,7 @@ impl Shuffle {
         match order.by {
             By::Step => {
                 let (steps, draw) = (&self.steps, u64::from(self.done / KEPT) << 32);
-                let number = |actor| steps.get(actor).copied().unwrap_or_default();
+                let number = |actor: &String| steps.get(actor).copied().unwrap_or_default();
                 let index = first(&|actor| (true, of_step(actor, draw + number(actor))))?;
                 *self.steps.entry(actors.get(index)?.clone()).or_default() += 1;
                 Some(index)

@@ -2,7 +2,7 @@
 
 use kcm_framework::api::KnownView as _;
 use kcm_framework::api::views::{DaemonSet, Node};
-use kcm_simulation::{Scenario, check, check_planted};
+use kcm_simulation::{Plant, Planted, Scenario, check, check_planted};
 use kcm_testing::sandbox::Sandbox;
 use serde_json::{Value, json};
 
@@ -48,5 +48,28 @@ fn no_perturbation_of_a_rolling_update_breaks_a_rule() {
 
 #[test]
 fn planted_bugs_are_found_in_rolling() {
-    check_planted(rolling, &[]);
+    check_planted(
+        rolling,
+        &[
+            Planted {
+                plant: Plant::StatusWithoutVersion,
+                rule: "D1.11",
+                run: 35,
+                schedule: "daemonset shop/web write 19: act annotate",
+            },
+            Planted {
+                plant: Plant::ConflictIsSuccess,
+                rule: "O2",
+                run: 119,
+                schedule: "daemonset shop/web write 7: fail before 409",
+            },
+            Planted {
+                plant: Plant::FailureIsSuccess,
+                rule: "D5.1",
+                run: 258,
+                schedule: "daemonset shop/web write 16: fail after 504",
+            },
+            Planted { plant: Plant::OwnWritesAreForgotten, rule: "D5.1", run: 1, schedule: "" },
+        ],
+    );
 }

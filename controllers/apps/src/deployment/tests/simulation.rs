@@ -1,6 +1,6 @@
 //! Deployments in the simulation, with the ReplicaSet controller.
 
-use kcm_simulation::{Scenario, check, check_planted};
+use kcm_simulation::{Plant, Planted, Scenario, check, check_planted};
 use kcm_testing::sandbox::{DEPLOYMENTS, REPLICA_SETS, Sandbox};
 use serde_json::json;
 
@@ -56,5 +56,39 @@ fn no_perturbation_of_a_rolling_update_breaks_a_rule() {
 
 #[test]
 fn planted_bugs_are_found_in_rolling() {
-    check_planted(rolling, &[]);
+    check_planted(
+        rolling,
+        &[
+            Planted {
+                plant: Plant::StatusWithoutVersion,
+                rule: "O2",
+                run: 21,
+                schedule: "deployment shop/web write 2: act scale",
+            },
+            Planted {
+                plant: Plant::UpdateWithoutVersion,
+                rule: "D1.11",
+                run: 195,
+                schedule: "deployment shop/web write 14: act annotate-sets",
+            },
+            Planted {
+                plant: Plant::ConflictIsSuccess,
+                rule: "O2",
+                run: 92,
+                schedule: "replicaset shop/web-bbdkczw8tb write 12: fail before 409",
+            },
+            Planted {
+                plant: Plant::FailureIsSuccess,
+                rule: "O2",
+                run: 91,
+                schedule: "replicaset shop/web-bbdkczw8tb write 12: fail before 500",
+            },
+            Planted {
+                plant: Plant::OwnWritesAreForgotten,
+                rule: "O7",
+                run: 28,
+                schedule: "replicaset shop/web-bbdkczw8tb write 2: fail before 429",
+            },
+        ],
+    );
 }
