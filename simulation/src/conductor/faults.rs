@@ -11,6 +11,9 @@ use crate::kubelets::{self, Step};
 use crate::requests::{Deviation, Landing, take};
 use crate::schedule::{Failure, Place, Relist, Settings, What};
 
+/// Time after an outage within which requests are repeated that it has failed.
+const RECOVERY: Duration = Duration::from_secs(60);
+
 /// The next step of the kubelets, as far as perturbations concern it.
 #[derive(Default)]
 pub(super) struct NextStep {
@@ -84,7 +87,7 @@ impl Conductor<'_> {
         if let Some((index, time)) = take(deviations, outage) {
             self.applies(index);
             self.out_until = self.clock.elapsed() + time;
-            self.last_fault = self.out_until;
+            self.last_fault = self.out_until + RECOVERY;
             for cache in std::mem::take(&mut self.caches) {
                 self.note(&format!("the watch of {} breaks", cache.name));
                 cache.cut(Relist::Broken, &self.sandbox, &mut self.received);

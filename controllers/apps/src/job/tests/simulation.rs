@@ -2,7 +2,7 @@
 
 use kcm_framework::api::KnownView as _;
 use kcm_framework::api::views::Job;
-use kcm_simulation::{Scenario, check, check_planted};
+use kcm_simulation::{Plant, Planted, Scenario, check, check_planted};
 use kcm_testing::sandbox::PODS;
 use serde_json::{Value, json};
 
@@ -64,7 +64,35 @@ fn no_perturbation_of_an_indexed_job_breaks_a_rule() {
 
 #[test]
 fn planted_bugs_are_found_in_counted() {
-    check_planted(counted, &[]);
+    check_planted(
+        counted,
+        &[
+            Planted {
+                plant: Plant::StatusWithoutVersion,
+                rule: "D1.11",
+                run: 32,
+                schedule: "job shop/web write 11: act annotate",
+            },
+            Planted {
+                plant: Plant::ConflictIsSuccess,
+                rule: "D6.2",
+                run: 129,
+                schedule: "job shop/web write 9: act annotate",
+            },
+            Planted {
+                plant: Plant::FailureIsSuccess,
+                rule: "D6.2",
+                run: 140,
+                schedule: "job shop/web write 9: fail before 500",
+            },
+            Planted {
+                plant: Plant::OwnWritesAreForgotten,
+                rule: "D6.5",
+                run: 24,
+                schedule: "job shop/web write 1: hold response until rest",
+            },
+        ],
+    );
 }
 
 #[test]
