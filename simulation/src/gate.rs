@@ -47,6 +47,18 @@ impl Gate {
         kube::Client::new(service, "default")
     }
 
+    /// The actors of the requests whose clients still wait, the oldest first.
+    pub(crate) fn actors(&self) -> Vec<String> {
+        let mut requests = self.0.lock();
+        requests.retain(|waiting| !waiting.reply.is_closed());
+        requests.iter().map(Waiting::actor).collect()
+    }
+
+    /// Takes a request, by its place among [`actors`](Self::actors).
+    pub(crate) fn take_at(&self, index: usize) -> Option<Waiting> {
+        self.0.lock().remove(index)
+    }
+
     /// Takes the oldest request whose client still waits.
     pub(crate) fn take(&self) -> Option<Waiting> {
         let mut requests = self.0.lock();
@@ -60,6 +72,11 @@ impl Gate {
 }
 
 impl Waiting {
+    /// The loop and key that sent the request.
+    pub(crate) fn actor(&self) -> String {
+        format!("{} {}", self.name(), self.key())
+    }
+
     /// Returns `true` if the request is a write, other than of an event.
     pub(crate) fn writes(&self) -> bool {
         *self.request.method() != Method::GET && !self.request.uri().path().contains("/events")

@@ -27,11 +27,11 @@ mod shrink;
 pub mod state;
 mod violation;
 
-pub use conductor::{Passed, Run, run};
+pub use conductor::{Nature, Passed, Run, run};
 pub use history::{Author, Change, History, Objects, Seen};
 pub use plant::Plant;
 pub use scenario::Scenario;
 pub use schedule::{Anchor, ParseError, Perturbation, Place, Schedule, What};
-pub use search::{Budget, Finding, Planted, Search, Stop, check, check_planted, search, singles};
+pub use search::{Budget, Finding, Planted, Search, Stop, check, check_planted, replay_folder, search, singles};
 pub use shrink::{MAX_RUNS, Shrunk, shrink};
 pub use violation::{Invariant, Violation};

@@ -93,6 +93,11 @@ impl Process {
         }
     }
 
+    /// Advances the time at once, as for a process that was stopped.
+    pub(crate) fn jump(&self, time: Duration) {
+        self.runtime.block_on(tokio::time::advance(time));
+    }
+
     /// Returns the time since the start.
     pub(crate) fn elapsed(&self) -> Duration {
         let _entered = self.runtime.enter();

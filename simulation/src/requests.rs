@@ -3,12 +3,14 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use http::{Method, Response, StatusCode, Uri};
+use http::{Method, Request, Response, StatusCode, Uri};
 use kcm_sandbox_apiserver::{ObjectKey, Resource, Status, Verb};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
+use crate::conductor::Nature;
 use crate::gate::{Reply, Waiting};
+use crate::history::{Author, Seen};
 use crate::holds::Hold;
 use crate::schedule::{Moment, Until, What};
 
@@ -26,8 +28,19 @@ pub(crate) struct Pending {
     pub(crate) hold: Option<Hold>,
 }
 
+/// A request of a process that has died since, which has not reached the API server.
+pub(crate) struct Landing {
+    pub(crate) waiting: Waiting,
+    pub(crate) author: Author,
+    /// The caches of the process when its reconcile began.
+    pub(crate) seen: Option<Seen>,
+    pub(crate) hold: Option<Hold>,
+}
+
 /// A response that has not reached the process.
 pub(crate) struct Answer {
+    /// The loop and key that wait for it.
+    pub(crate) actor: String,
     pub(crate) reply: oneshot::Sender<Reply>,
     pub(crate) response: Reply,
     pub(crate) text: String,
@@ -57,13 +70,30 @@ pub(crate) fn fails(what: &What, at: Moment) -> Option<u16> {
     if let What::Fail { moment, code } = what { (*moment == at).then_some(*code) } else { None }
 }
 
-/// Returns `true` if a request carries the resource version of its object, so that it may meet a conflict.
-pub(crate) fn is_guarded(waiting: &Waiting) -> bool {
-    if ![Method::PUT, Method::PATCH].contains(waiting.request.method()) {
+/// Returns the kind of a request.
+pub(crate) fn nature_of(waiting: &Waiting) -> Nature {
+    let request = &waiting.request;
+    let is_of_object = Target::of(request.uri()).is_some_and(|target| target.subresource.is_none());
+    if *request.method() == Method::POST && is_of_object {
+        return Nature::Creation;
+    }
+    if ![Method::PUT, Method::PATCH].contains(request.method()) {
+        return Nature::Other;
+    }
+    let body: Value = serde_json::from_slice(request.body()).unwrap_or_default();
+    let has_version = body["metadata"]["resourceVersion"].as_str().is_some_and(|version| !version.is_empty());
+    if has_version { Nature::GuardedWrite } else { Nature::Other }
+}
+
+/// Adds a label to the object of a request, as an admission webhook does. Returns `false` if it has no object.
+pub(crate) fn mutate(request: &mut Request<Bytes>) -> bool {
+    let Ok(mut body) = serde_json::from_slice::<Value>(request.body()) else { return false };
+    if !body["metadata"].is_object() {
         return false;
     }
-    let body: Value = serde_json::from_slice(waiting.request.body()).unwrap_or_default();
-    body["metadata"]["resourceVersion"].as_str().is_some_and(|version| !version.is_empty())
+    body["metadata"]["labels"]["example.com/webhook"] = "mutated".into();
+    *request.body_mut() = Bytes::from(body.to_string());
+    true
 }
 
 /// Returns the verb of a request.
@@ -80,13 +110,19 @@ pub(crate) fn verb_of(method: &Method) -> Verb {
 /// Returns the response of a server that fails a request.
 pub(crate) fn failure(code: u16) -> Response<Bytes> {
     let reason = match code {
+        400 => "BadRequest",
+        403 => "Forbidden",
         409 => "Conflict",
         429 => "TooManyRequests",
         503 => "ServiceUnavailable",
         504 => "Timeout",
         _ => "InternalError",
     };
-    let status = Status::new(code, reason, "the simulation fails this request".to_owned()).to_json();
+    let message = match code {
+        400 | 403 => "admission webhook \"simulation.example.com\" denied the request",
+        _ => "the simulation fails this request",
+    };
+    let status = Status::new(code, reason, message.to_owned()).to_json();
     let mut response = Response::new(Bytes::from(status.to_string()));
     *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::schedule::{Moment, Perturbation, Schedule, Until, What};
+use crate::schedule::{Failure, Moment, Order, Perturbation, Schedule, Settings, Until, What};
 use crate::violation::Violation;
 
 /// Largest number of runs that a shortening takes.
@@ -147,11 +147,19 @@ fn weaker(one: &Perturbation) -> Vec<Perturbation> {
         }
         What::Kill { moment: Moment::Before, .. } => vec![What::Fail { moment: Moment::Before, code: 500 }],
         What::LoseResponse => vec![What::Fail { moment: Moment::After, code: 500 }],
+        What::Pod(Failure::IsEvicted) => vec![What::Pod(Failure::Fails)],
         What::HoldRequest(_)
         | What::HoldResponse(_)
         | What::Hold(_)
         | What::Relist(_)
         | What::Fail { .. }
+        | What::KillInFlight(_)
+        | What::Pause(_)
+        | What::Outage(_)
+        | What::Clock(_)
+        | What::Mutate
+        | What::Pod(Failure::Fails | Failure::IsUnready)
+        | What::Order(_)
         | What::Act(_) => Vec::new(),
     };
     kinds.into_iter().map(|what| Perturbation { at: one.at.clone(), what }).collect()
@@ -160,13 +168,30 @@ fn weaker(one: &Perturbation) -> Vec<Perturbation> {
 /// The same kind with smaller numbers and times, smallest first.
 fn smaller(one: &Perturbation) -> Vec<Perturbation> {
     let kinds: Vec<What> = match &one.what {
-        What::Kill { moment, restart } => {
-            smaller_times(*restart).into_iter().map(|restart| What::Kill { moment: *moment, restart }).collect()
+        What::Kill { moment, restart, settings } => {
+            let same = match settings {
+                Settings::Same => None,
+                Settings::Other => Some(What::Kill { moment: *moment, restart: *restart, settings: Settings::Same }),
+            };
+            let sooner = |restart| What::Kill { moment: *moment, restart, settings: *settings };
+            same.into_iter().chain(smaller_times(*restart).into_iter().map(sooner)).collect()
+        }
+        What::KillInFlight(until) => smaller_ends(*until).into_iter().map(What::KillInFlight).collect(),
+        What::Pause(time) => positive_times(*time).map(What::Pause).collect(),
+        What::Outage(time) => positive_times(*time).map(What::Outage).collect(),
+        What::Order(order) => {
+            smaller_counts(order.steps).into_iter().map(|steps| What::Order(Order { steps, ..*order })).collect()
         }
         What::HoldRequest(until) => smaller_ends(*until).into_iter().map(What::HoldRequest).collect(),
         What::HoldResponse(until) => smaller_ends(*until).into_iter().map(What::HoldResponse).collect(),
         What::Hold(until) => smaller_ends(*until).into_iter().map(What::Hold).collect(),
-        What::LoseResponse | What::Relist(_) | What::Fail { .. } | What::Act(_) => Vec::new(),
+        What::LoseResponse
+        | What::Relist(_)
+        | What::Fail { .. }
+        | What::Clock(_)
+        | What::Mutate
+        | What::Pod(_)
+        | What::Act(_) => Vec::new(),
     };
     kinds.into_iter().map(|what| Perturbation { at: one.at.clone(), what }).collect()
 }
@@ -175,10 +200,7 @@ fn smaller_ends(until: Until) -> Vec<Until> {
     match until {
         Until::Writes(count) => smaller_counts(count).into_iter().map(Until::Writes).collect(),
         Until::Events(count) => smaller_counts(count).into_iter().map(Until::Events).collect(),
-        Until::After(time) => {
-            let times = smaller_times(time).into_iter().filter(|time| !time.is_zero());
-            times.map(Until::After).collect()
-        }
+        Until::After(time) => positive_times(time).map(Until::After).collect(),
         Until::Rest => Vec::new(),
     }
 }
@@ -188,6 +210,10 @@ fn smaller_counts(count: u32) -> Vec<u32> {
     counts.retain(|smaller| (1..count).contains(smaller));
     counts.dedup();
     counts
+}
+
+fn positive_times(time: Duration) -> impl Iterator<Item = Duration> {
+    smaller_times(time).into_iter().filter(|time| !time.is_zero())
 }
 
 fn smaller_times(time: Duration) -> Vec<Duration> {
@@ -259,7 +285,10 @@ mod tests {
 
     #[test]
     fn a_kill_becomes_the_least_kind_that_fails() {
-        let kill = || write(2, What::Kill { moment: Moment::After, restart: Duration::from_secs(8) });
+        let kill = || {
+            let settings = Settings::Other;
+            write(2, What::Kill { moment: Moment::After, restart: Duration::from_secs(8), settings })
+        };
         let any = |schedule: &Schedule| (schedule.0.first()?.at.number == 2).then(failure).flatten();
         assert_eq!(shortened(vec![kill()], any), "set a/b write 2: fail after 500\n");
         let unknown = |schedule: &Schedule| match schedule.0.first()?.what {

@@ -160,6 +160,33 @@ fn check<const MISTAKE: u8>(rule: &str, expected: &str) {
 }
 
 #[test]
+fn faults_of_machines_take_effect() {
+    for (line, shows) in [
+        ("toy shop/web taken 1: pause 60000ms", "the process continues"),
+        ("toy shop/web taken 1: outage 30000ms", "the watch of configmaps"),
+        ("toy shop/web taken 1: clock +120", "clock +120"),
+        ("toy shop/web write 2: kill in flight until 1 writes", "toy shop/web, dead: POST"),
+        ("toy shop/web write 2: kill after, restart after 60000ms", "process 2 toy"),
+        ("start 1: order pos 3 for 100 steps", "order pos 3"),
+        ("start 1: order pct 3 for 100 steps", "order pct 3"),
+    ] {
+        let ran = run(&scenario::<NO_MISTAKE>(), &line.parse().expect("the line is a perturbation"));
+        assert!(ran.violation.is_none() && ran.not_applied.is_empty(), "{line}: {:?}\n{}", ran.violation, ran.trace);
+        assert!(ran.trace.contains(shows), "{line}\n{}", ran.trace);
+    }
+}
+
+#[test]
+fn a_webhook_adds_a_label_to_what_is_created() {
+    let schedule = "toy shop/web write 2: mutate".parse().expect("the line is a perturbation");
+    let ran = run(&scenario::<NO_MISTAKE>(), &schedule);
+    assert!(ran.violation.is_none(), "{:?}\n{}", ran.violation, ran.trace);
+    let is_mutated = |secret: &Value| secret["metadata"]["labels"]["example.com/webhook"] == "mutated";
+    let mut created = ran.history.changes.iter().filter(|change| change.creates() && change.resource == CHILDREN);
+    assert!(created.any(|change| change.after.as_deref().is_some_and(is_mutated)), "{}", ran.trace);
+}
+
+#[test]
 fn nothing_is_found_in_a_controller_without_a_mistake() {
     let found = search(&scenario::<NO_MISTAKE>(), Budget::runs(400));
     let findings: Vec<_> =

@@ -12,10 +12,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::{control_plane, e2e, parity, step, upstream_tests};
+use crate::{control_plane, e2e, parity, simulate, step, upstream_tests};
 
 /// The workspace with all targets, and with the example host that runs beside the built-in controllers.
 const WHOLE: [&str; 3] = ["--workspace", "--all-targets", "--features=kcm-example-hello-host/builtin"];
+
+/// Time for the searches of all scenarios together.
+const SEARCH_MINUTES: u64 = 5;
 
 /// Number of checks and scenarios that a run has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +63,8 @@ fn steps(extent: Extent, times: &mut Times) -> Result<()> {
         // The documentation's test then asks every test binary which tests it has.
         step::run(step::cargo(["test", "--workspace"]).arg(WHOLE[2]).env("WORKSPACE_IS_BUILT", "1"))
     })?;
+    // Not in the profile of long searches, whose build takes longer than the search.
+    times.step("searches of schedules", || simulate::within(SEARCH_MINUTES, WHOLE[2]))?;
     times.step("control plane", control_plane::build)?;
     // The table stands before the suite on a control plane, so that the suite's closing line is the last one.
     match extent {

@@ -13,12 +13,14 @@
 
 pub mod hosts;
 mod reconcile;
+#[cfg(test)]
+mod tests;
 pub mod website;
 
 use kcm_framework::api::Resource;
 use kcm_framework::config::{Section, Setting, Workers};
 use kcm_framework::metrics::Stability;
-use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, Source};
+use kcm_framework::{BoxError, ControlLoopBuilder, ControllerContext, ControllerDescriptor, Loops, Source};
 
 use hosts::Hosts;
 use reconcile::Operator;
@@ -46,12 +48,20 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     }
     let mut control_loop = context.control_loop("website").workers(&SYNCS);
     let websites = control_loop.primary_for(Source::of(WEBSITES));
+    let operator = operator(context, &mut control_loop)?;
+    Ok(control_loop.reconcile_objects(websites, operator).into())
+}
+
+fn operator(context: &ControllerContext, control_loop: &mut ControlLoopBuilder) -> Result<Operator, BoxError> {
+    let hosts = match context.extension::<Hosts>() {
+        Some(hosts) => Hosts::clone(&hosts),
+        None => Hosts::new(context.get(&HOSTS_DIR)?),
+    };
     let (metrics, name) = (context.metrics(), "website_published_hosts_total");
-    let operator = Operator {
+    Ok(Operator {
         deployments: control_loop.owns(),
         services: control_loop.owns_for(Source::of(SERVICES)),
-        hosts: Hosts::new(context.get(&HOSTS_DIR)?),
+        hosts,
         published: metrics.counter(Stability::Unstated, name, "Published hosts")?,
-    };
-    Ok(control_loop.reconcile_objects(websites, operator).into())
+    })
 }

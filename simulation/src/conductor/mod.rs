@@ -3,6 +3,9 @@
 //! The default order at such a point is the first of: deliver the oldest response, perform the oldest request, deliver
 //! the waiting events of all caches, a step of the kubelets, the next action of the script, and the passing of time.
 
+mod faults;
+mod launch;
+mod order;
 mod record;
 mod traffic;
 
@@ -11,9 +14,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
-use kcm_framework::Stop;
-use kcm_framework::clock::Clock;
+use kcm_framework::Extensions;
 use kcm_sandbox_apiserver::direct::DirectClient;
 use kcm_sandbox_apiserver::{ManualClock, Sandbox};
 
@@ -23,12 +24,17 @@ use crate::history::{Author, History, Objects, Seen};
 use crate::holds::{Hold, Progress, release};
 use crate::kubelets;
 use crate::log::{Errors, Pulse};
+use crate::plant::Plant;
 use crate::process::{Process, Settled};
-use crate::requests::{Answer, Deviation, Pending};
+use crate::requests::{Answer, Deviation, Landing, Pending};
 use crate::scenario::Scenario;
-use crate::schedule::{Anchor, Place, Schedule, Until};
+use crate::schedule::{Anchor, Place, Schedule, Settings, Until};
 use crate::state::Digest;
 use crate::violation::Violation;
+
+use faults::NextStep;
+use launch::{WallClock, launch};
+use order::Shuffle;
 
 /// Maximum number of steps of a run.
 const STEPS: u32 = 20_000;
@@ -63,8 +69,21 @@ pub struct Run {
 pub struct Passed {
     /// Number of the step.
     pub step: u32,
-    /// The event is a write that carries the resource version of its object, so that it may meet a conflict.
-    pub is_guarded: bool,
+    /// The kind of the event.
+    pub nature: Nature,
+}
+
+/// The kind of an event, as far as the perturbations that are legal depend on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Nature {
+    /// A write that carries the resource version of its object, so that it may meet a conflict.
+    GuardedWrite,
+    /// A creation.
+    Creation,
+    /// A step of a kubelet instead of which the pod can fail.
+    PodStep,
+    /// Any other event.
+    Other,
 }
 
 /// Runs a scenario with the perturbations of a schedule.
@@ -86,9 +105,14 @@ pub(crate) enum Observe {
 
 /// As [`run`], with observations.
 pub(crate) fn perform(scenario: &Scenario, schedule: &Schedule, observe: Observe) -> Run {
+    perform_planted(scenario, scenario.plant, schedule, observe)
+}
+
+/// As [`perform`], with this bug instead of the one that is planted in the scenario.
+pub(crate) fn perform_planted(scenario: &Scenario, plant: Option<Plant>, schedule: &Schedule, observe: Observe) -> Run {
     let pulse = Pulse::default();
     let errors = Errors::capture(&pulse);
-    let mut conductor = Conductor::new(scenario, schedule, pulse, observe);
+    let mut conductor = Conductor::new(scenario, plant, schedule, pulse, observe);
     let violation = conductor.conduct().or_else(|| {
         let line = errors.first()?;
         Some(Violation::new("O5", "an error was logged").detail(line))
@@ -100,19 +124,6 @@ pub(crate) fn perform(scenario: &Scenario, schedule: &Schedule, observe: Observe
     Run { violation, history, trace, anchors, perturbed, not_applied, states, steps }
 }
 
-/// The wall clock of processes: the time of the world.
-#[derive(Debug, Clone)]
-struct WorldClock {
-    start: Timestamp,
-    clock: ManualClock,
-}
-
-impl Clock for WorldClock {
-    fn now(&self) -> Timestamp {
-        self.start.checked_add(self.clock.elapsed()).unwrap_or(Timestamp::MAX)
-    }
-}
-
 /// A reconcile that has sent a request.
 struct Reconcile {
     /// The key as its requests have it. Each reconcile has a text of its own, so that its address tells reconciles apart.
@@ -122,9 +133,11 @@ struct Reconcile {
 
 struct Conductor<'a> {
     scenario: &'a Scenario,
+    plant: Option<Plant>,
     schedule: &'a Schedule,
     sandbox: Sandbox,
     clock: ManualClock,
+    wall: WallClock,
     /// The time of the world at which the process started.
     began: Duration,
     pulse: Pulse,
@@ -137,6 +150,16 @@ struct Conductor<'a> {
     reconciles: BTreeMap<(String, String), Reconcile>,
     answers: VecDeque<Answer>,
     held: Vec<Pending>,
+    landing: Vec<Landing>,
+    /// The state outside of the cluster.
+    outside: Extensions,
+    kubelet: NextStep,
+    /// The version of the store at which the kubelets have nothing to do.
+    kubelets_rest_at: Option<u64>,
+    shuffle: Shuffle,
+    paused_until: Option<Duration>,
+    /// Time at which the API server can be reached again.
+    out_until: Duration,
     counts: BTreeMap<Place, u32>,
     progress: Progress,
     script: usize,
@@ -156,7 +179,13 @@ struct Conductor<'a> {
 }
 
 impl<'a> Conductor<'a> {
-    fn new(scenario: &'a Scenario, schedule: &'a Schedule, pulse: Pulse, observe: Observe) -> Self {
+    fn new(
+        scenario: &'a Scenario,
+        plant: Option<Plant>,
+        schedule: &'a Schedule,
+        pulse: Pulse,
+        observe: Observe,
+    ) -> Self {
         let clock = ManualClock::default();
         let sandbox = scenario.sandbox.fork(clock.clone());
         let (_, objects) = DirectClient::new(&sandbox).snapshot();
@@ -165,14 +194,18 @@ impl<'a> Conductor<'a> {
         });
         let history = History { start: parsed.collect(), ..History::default() };
         let (gate, number) = (Gate::default(), 1);
-        let process = launch(scenario, &sandbox, &clock, &gate, number, &pulse);
+        let outside = scenario.begin_outside();
+        let wall = WallClock::of(&sandbox, &clock);
+        let process = launch(&scenario.manager_with(Settings::Same, &outside), &wall, &gate, number, &pulse);
         let version = sandbox.version();
         Self {
             scenario,
+            plant,
             schedule,
             began: clock.elapsed(),
             sandbox,
             clock,
+            wall,
             pulse,
             process,
             gate,
@@ -182,6 +215,13 @@ impl<'a> Conductor<'a> {
             reconciles: BTreeMap::new(),
             answers: VecDeque::new(),
             held: Vec::new(),
+            landing: Vec::new(),
+            outside,
+            kubelet: NextStep::default(),
+            kubelets_rest_at: None,
+            shuffle: Shuffle::default(),
+            paused_until: None,
+            out_until: Duration::ZERO,
             counts: BTreeMap::new(),
             progress: Progress::default(),
             script: 0,
@@ -201,6 +241,7 @@ impl<'a> Conductor<'a> {
 
     fn conduct(&mut self) -> Option<Violation> {
         let mut quiet_since: Option<(Duration, u32)> = None;
+        self.begin();
         let mut settled = self.process.settle();
         loop {
             if settled == Settled::Races {
@@ -216,13 +257,17 @@ impl<'a> Conductor<'a> {
             self.pull();
             if self.step() {
                 settled = self.process.settle();
+                if let Some(violation) = self.broken() {
+                    return Some(violation);
+                }
                 continue;
             }
             let now = self.clock.elapsed();
-            let is_done = self.script == self.scenario.script.len() && (self.scenario.goal)(&self.sandbox);
+            let is_done =
+                self.script == self.scenario.script.len() && (self.scenario.goal)(&self.sandbox, &self.outside);
             let is_held = self.is_holding();
             match quiet_since {
-                Some((since, writes)) if is_done && !is_held => {
+                Some((since, writes)) if is_done && !is_held && self.last_fault <= since => {
                     if self.progress.writes != writes && now > since {
                         return Some(Violation::new("O4", "a loop writes at rest"));
                     }
@@ -243,27 +288,45 @@ impl<'a> Conductor<'a> {
         }
     }
 
+    /// The first rule of every moment that does not hold.
+    fn broken(&self) -> Option<Violation> {
+        let holds = |holds: &dyn Fn(&Sandbox, &Extensions) -> bool| holds(&self.sandbox, &self.outside);
+        let (rule, what, _) = self.scenario.always.iter().find(|(_, _, condition)| !holds(&**condition))?;
+        Some(Violation::new(rule, what))
+    }
+
     /// Does what comes next at this time. Returns `false` if nothing does.
     fn step(&mut self) -> bool {
-        if self.deliver_response() || self.perform_request() || self.deliver_events() {
-            return true;
+        if self.paused_until.is_some() {
+            // Requests that were sent still arrive.
+            return self.perform_request() || self.kubelet_acts() || self.user_acts() || self.resume();
         }
-        if kubelets::step(&self.sandbox) {
-            self.note("the kubelet acts");
-            self.record_of(&Author::Cluster);
-            return true;
+        self.shuffled() == Some(true)
+            || self.deliver_response()
+            || self.land()
+            || self.perform_request()
+            || self.deliver_events()
+            || self.kubelet_acts()
+            || self.user_acts()
+            || self.release_at_rest()
+    }
+
+    fn user_can_act(&self) -> bool {
+        let next = self.scenario.script.get(self.script);
+        !self.is_out() && next.is_some_and(|(when, _)| when(&self.sandbox))
+    }
+
+    fn user_acts(&mut self) -> bool {
+        if !self.user_can_act() {
+            return false;
         }
-        if let Some((when, action)) = self.scenario.script.get(self.script)
-            && when(&self.sandbox)
-        {
-            action(&self.sandbox);
-            self.script += 1;
-            self.note("the user acts");
-            self.record_of(&Author::User);
-            self.last_fault = self.clock.elapsed();
-            return true;
-        }
-        self.release_at_rest()
+        let Some((_, action)) = self.scenario.script.get(self.script) else { return false };
+        action(&self.sandbox);
+        self.script += 1;
+        self.note("the user acts");
+        self.record_of(&Author::User);
+        self.last_fault = self.clock.elapsed();
+        true
     }
 
     fn note(&mut self, text: &str) {
@@ -273,6 +336,8 @@ impl<'a> Conductor<'a> {
 
     fn is_holding(&self) -> bool {
         !self.held.is_empty()
+            || !self.landing.is_empty()
+            || (self.kubelet.hold.is_some() && kubelets::next(&self.sandbox).is_some())
             || self.answers.iter().any(|answer| answer.hold.is_some())
             || self.caches.iter().any(|cache| cache.is_held() && !cache.waiting.is_empty())
     }
@@ -282,13 +347,13 @@ impl<'a> Conductor<'a> {
     }
 
     /// Counts an event, and returns the perturbations of its anchor.
-    fn pass(&mut self, place: Place, is_guarded: bool) -> Vec<Deviation> {
+    fn pass(&mut self, place: Place, nature: Nature) -> Vec<Deviation> {
         let number = self.counts.entry(place.clone()).or_default();
         *number += 1;
         let anchor = Anchor { process: self.number, place, number: *number };
         let here = self.schedule.0.iter().enumerate().filter(|(_, perturbation)| perturbation.at == anchor);
         let deviations = here.map(|(index, one)| Deviation { index, what: one.what.clone() }).collect();
-        self.anchors.insert(anchor, Passed { step: self.steps, is_guarded });
+        self.anchors.insert(anchor, Passed { step: self.steps, nature });
         deviations
     }
 
@@ -323,46 +388,9 @@ impl<'a> Conductor<'a> {
         for cache in &mut self.caches {
             released |= cache.release();
         }
-        released
-    }
-
-    fn kill(&mut self, restart: Duration) {
-        self.history.kills += 1;
-        self.caches.clear();
-        self.received = Received::default();
-        self.reconciles.clear();
-        self.answers.clear();
-        self.held.clear();
-        self.counts.clear();
-        self.number += 1;
-        self.gate = Gate::default();
-        self.began = self.clock.elapsed() + restart;
-        self.clock.advance_to(self.began);
-        self.progress.time = self.began;
-        self.process = launch(self.scenario, &self.sandbox, &self.clock, &self.gate, self.number, &self.pulse);
-        self.last_fault = self.clock.elapsed();
-    }
-}
-
-fn launch(
-    scenario: &Scenario,
-    sandbox: &Sandbox,
-    clock: &ManualClock,
-    gate: &Gate,
-    number: u32,
-    pulse: &Pulse,
-) -> Process {
-    let mut process = Process::new(pulse.clone()).expect("the operating system must grant a runtime");
-    let start = sandbox.now().checked_sub(clock.elapsed()).unwrap_or(Timestamp::MIN);
-    let wall = WorldClock { start, clock: clock.clone() };
-    let builder = scenario.manager.manager(wall, u64::from(number));
-    process.start(|| {
-        let manager = builder.build(gate.client(), "sandbox:443");
-        async move {
-            if let Err(error) = manager.run(Stop::default()).await {
-                tracing::error!(%error, "The manager ended");
-            }
+        for landing in &mut self.landing {
+            released |= release(&mut landing.hold);
         }
-    });
-    process
+        released | release(&mut self.kubelet.hold)
+    }
 }

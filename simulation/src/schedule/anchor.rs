@@ -40,6 +40,10 @@ pub enum Place {
         /// Plural name of the resource. With a second cache of the resource, the selector follows in brackets.
         cache: String,
     },
+    /// The start of the process.
+    Start,
+    /// A step of the scheduler or a kubelet. It is counted anew for each process.
+    Kubelet,
 }
 
 /// The requests that an anchor counts.
@@ -69,6 +73,8 @@ impl fmt::Display for Anchor {
             Place::Request { of, key, access } => write!(f, "{of} {key} {access} {}", self.number),
             Place::Taken { of, key } => write!(f, "{of} {key} taken {}", self.number),
             Place::Delivery { cache } => write!(f, "cache {cache} delivery {}", self.number),
+            Place::Start => write!(f, "start {}", self.number),
+            Place::Kubelet => write!(f, "kubelet {}", self.number),
         }
     }
 }

@@ -22,7 +22,7 @@ use std::str::FromStr;
 
 pub use anchor::{Access, Anchor, Place};
 pub use text::ParseError;
-pub use what::{Moment, Relist, Until, What};
+pub use what::{By, Failure, Moment, Order, Relist, Settings, Until, What};
 
 /// A run, as the perturbations of the default order. Without any it is the reference run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::{Access, Anchor, Moment, Perturbation, Place, Relist, Until, What};
+use super::{Access, Anchor, By, Failure, Moment, Order, Perturbation, Place, Relist, Settings, Until, What};
 
 /// A line that is not a perturbation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -44,6 +44,8 @@ fn anchor(text: &str) -> Result<Anchor, String> {
         words.drain(..2);
     }
     let (place, count) = match words[..] {
+        ["start", count] => (Place::Start, count),
+        ["kubelet", count] => (Place::Kubelet, count),
         ["cache", cache, "delivery", count] => (Place::Delivery { cache: cache.to_owned() }, count),
         [of, key, "taken", count] => (Place::Taken { of: of.to_owned(), key: key.to_owned() }, count),
         [of, key, "write", count] => (request(of, key, Access::Write), count),
@@ -78,8 +80,36 @@ fn until(words: &[&str]) -> Result<Until, String> {
 fn deviation(text: &str) -> Result<What, String> {
     let words: Vec<&str> = text.split([' ', ',']).filter(|word| !word.is_empty()).collect();
     Ok(match words[..] {
-        ["kill", at] => What::Kill { moment: moment(at)?, restart: Duration::ZERO },
-        ["kill", at, "restart", "after", time] => What::Kill { moment: moment(at)?, restart: duration(time)? },
+        ["kill", "in", "flight", "until", ..] => What::KillInFlight(until(&words[4..])?),
+        ["kill", at, ref how @ ..] => {
+            let (how, settings) = match how {
+                [how @ .., "other", "settings"] => (how, Settings::Other),
+                _ => (how, Settings::Same),
+            };
+            let restart = match *how {
+                [] => Duration::ZERO,
+                ["restart", "after", time] => duration(time)?,
+                _ => return Err(format!("{text:?} is not a deviation")),
+            };
+            What::Kill { moment: moment(at)?, restart, settings }
+        }
+        ["pause", time] => What::Pause(duration(time)?),
+        ["outage", time] => What::Outage(duration(time)?),
+        ["clock", seconds] => {
+            What::Clock(seconds.parse().map_err(|_| format!("{seconds:?} is not a number of seconds"))?)
+        }
+        ["mutate"] => What::Mutate,
+        ["pod", "fails"] => What::Pod(Failure::Fails),
+        ["pod", "evicted"] => What::Pod(Failure::IsEvicted),
+        ["pod", "unready"] => What::Pod(Failure::IsUnready),
+        ["order", by, seed, "for", steps, "steps"] => {
+            let by = match by {
+                "pos" => By::Step,
+                "pct" => By::Actor,
+                _ => return Err(format!("{by:?} is neither pos nor pct")),
+            };
+            What::Order(Order { by, seed: number(seed)?, steps: number(steps)? })
+        }
         ["lose", "response"] => What::LoseResponse,
         ["hold", "request", "until", ..] => What::HoldRequest(until(&words[3..])?),
         ["hold", "response", "until", ..] => What::HoldResponse(until(&words[3..])?),
@@ -121,9 +151,23 @@ cache pods delivery 2: relist expired
 replicaset default/web write 3: fail before 503
 replicaset default/web write 3: fail after 500
 deployment default/web taken 4: act recreate
+replicaset default/web write 2: kill after, other settings
+replicaset default/web write 2: kill after, restart after 60000ms, other settings
+replicaset default/web write 2: kill in flight until 1 writes
+replicaset default/web taken 2: pause 60000ms
+replicaset default/web taken 2: outage 30000ms
+replicaset default/web taken 2: clock -120
+replicaset default/web taken 2: clock +120
+replicaset default/web write 1: mutate
+kubelet 3: hold until 60000ms
+kubelet 3: pod fails
+kubelet 3: pod evicted
+kubelet 3: pod unready
+start 1: order pos 7 for 100 steps
+process 2 start 1: order pct 7 for 100 steps
 ";
         let schedule: Schedule = text.parse().expect("every line is well formed");
-        assert_eq!(schedule.len(), 16);
+        assert_eq!(schedule.len(), 30);
         assert_eq!(schedule.to_string(), text);
     }
 
@@ -134,6 +178,7 @@ deployment default/web taken 4: act recreate
             ("replicaset write 2: kill after", "\"replicaset write 2\" is not an anchor"),
             ("replicaset default/web write two: kill after", "\"two\" is not a number"),
             ("replicaset default/web write 2: kill soon", "\"soon\" is neither before nor after"),
+            ("start 1: order any 7 for 1 steps", "\"any\" is neither pos nor pct"),
             ("replicaset default/web write 2: explode", "\"explode\" is not a deviation"),
             ("cache pods delivery 2: hold until 3", "\"3\" is not a number of milliseconds, such as 500ms"),
         ] {

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 const RUNS: &str = "KCM_SIMULATE_RUNS";
 /// Environment variable for the largest number of minutes of each scenario.
 const MINUTES: &str = "KCM_SIMULATE_MINUTES";
+/// Environment variable for the largest number of seconds of each scenario, instead of minutes.
+const SECONDS: &str = "KCM_SIMULATE_SECONDS";
 /// Environment variable for the seed of the walks.
 const SEED: &str = "KCM_SIMULATE_SEED";
 /// Environment variable for the file with the schedule that runs instead of a search.
@@ -65,15 +67,15 @@ impl Asked {
         let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
         let file = |name: &str| std::env::var_os(name).map(PathBuf::from);
         let mut budget = Budget::runs(runs);
-        let minutes = number(MINUTES);
-        if let Some(minutes) = minutes {
-            (budget.runs, budget.deadline) = (usize::MAX, now().checked_add(Duration::from_secs(60 * minutes)));
+        let seconds = number(SECONDS).or_else(|| number(MINUTES).map(|minutes| minutes.saturating_mul(60)));
+        if let Some(seconds) = seconds {
+            (budget.runs, budget.deadline) = (usize::MAX, now().checked_add(Duration::from_secs(seconds)));
         }
         if let Some(asked) = number(RUNS) {
             budget.runs = usize::try_from(asked).unwrap_or(usize::MAX);
         }
         budget.seed = number(SEED).unwrap_or(budget.seed);
-        let is_long = minutes.is_some() || number(RUNS).is_some();
+        let is_long = seconds.is_some() || number(RUNS).is_some();
         Self {
             budget,
             replay: file(REPLAY),

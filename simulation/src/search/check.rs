@@ -2,9 +2,11 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::panic::Location;
 use std::path::Path;
 
 use super::budget::Asked;
+use super::kept::{self, Kept};
 use super::{Finding, Reference, Search, search_with, violation_of};
 use crate::conductor::{Observe, Run, perform, run};
 use crate::scenario::Scenario;
@@ -17,8 +19,12 @@ use crate::shrink::{MAX_RUNS, Shrunk, shrink};
 /// `KCM_SIMULATE_RECORD` names a file to which one line per search is appended, and `KCM_SIMULATE_REPLAY` names a file with
 /// a schedule, which runs alone.
 ///
+/// The shortened schedule of a failure is written to the folder `schedules` beside the test. Before it searches, `check`
+/// runs the schedules of that folder: they must break no rule, or the rule of the bug that they plant.
+///
 /// # Panics
 /// If a rule is broken, a schedule to replay does not apply, or a single perturbation has no effect.
+#[track_caller]
 pub fn check(scenario: &Scenario, runs: usize) {
     let asked = Asked::from_environment(runs);
     if asked.plants {
@@ -28,12 +34,16 @@ pub fn check(scenario: &Scenario, runs: usize) {
         replay(scenario, file);
         return;
     }
+    let folder = kept::folder_of(Location::caller());
+    if let Some(Err(failure)) = folder.as_ref().map(|folder| kept::replay_folder(folder, scenario)) {
+        panic!("{failure}");
+    }
     let search = search_with(scenario, asked.budget, |search| {
         if asked.is_long && search.runs.is_multiple_of(1000) {
             print(&progress(scenario, search, &asked));
         }
     });
-    let failure = search.findings.first().map(|finding| explain(scenario, finding));
+    let failure = search.findings.first().map(|finding| explain(scenario, finding, folder.as_deref()));
     let line = progress(scenario, &search, &asked);
     if asked.is_long {
         print(&line);
@@ -46,15 +56,21 @@ pub fn check(scenario: &Scenario, runs: usize) {
     }
 }
 
-/// Shortens the schedule of a failure. Returns the schedule and the trace of its run.
-fn explain(scenario: &Scenario, finding: &Finding) -> String {
+/// Shortens the schedule of a failure, and writes it into a folder. Returns the schedule and the trace of its run.
+fn explain(scenario: &Scenario, finding: &Finding, folder: Option<&Path>) -> String {
     let reference = Reference::of(&run(scenario, &Schedule::default()));
     let shrunk = shrink(&finding.schedule, MAX_RUNS, |schedule| violation_of(scenario, &reference, schedule));
     let mut text = String::new();
     match shrunk {
         Some(Shrunk { schedule, violation, runs, .. }) => {
             let trace = perform(scenario, &schedule, Observe::Nothing).trace;
-            write!(text, "{violation}\nschedule after {runs} runs:\n{schedule}\ntrace:\n{trace}")
+            let written = folder.map(|folder| Kept::new(scenario, &violation.rule, &schedule).write(folder));
+            let place = match written {
+                Some(Ok(path)) => format!(" in {}", path.display()),
+                Some(Err(error)) => format!(", which cannot be written: {error}"),
+                None => String::new(),
+            };
+            write!(text, "{violation}\nschedule after {runs} runs{place}:\n{schedule}\ntrace:\n{trace}")
         }
         None => write!(text, "{}\nschedule:\n{}\ntrace:\n{}", finding.violation, finding.schedule, finding.trace),
     }
@@ -81,10 +97,11 @@ fn replay(scenario: &Scenario, file: &Path) {
 fn progress(scenario: &Scenario, search: &Search, asked: &Asked) -> String {
     let millis = asked.elapsed().as_secs_f64() * 1000.0 / f64::from(u32::try_from(search.runs).unwrap_or(u32::MAX));
     format!(
-        "{}: runs {} · states {} · ends {} · not applied {} · failures {} · {millis:.1} ms/run{}",
+        "{}: runs {} · states {} (missing {:.2} %) · ends {} · not applied {} · failures {} · {millis:.1} ms/run{}",
         scenario.name(),
         search.runs,
         search.states,
+        search.missing(),
         search.ends,
         search.not_applied,
         search.findings.len(),

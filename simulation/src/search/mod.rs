@@ -9,6 +9,7 @@ mod budget;
 mod check;
 mod deviations;
 mod dice;
+mod kept;
 mod oracle;
 mod pairs;
 mod planted;
@@ -16,7 +17,7 @@ mod walks;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::conductor::{Observe, Passed, Run, perform};
+use crate::conductor::{Nature, Observe, Passed, Run, perform};
 use crate::scenario::Scenario;
 use crate::schedule::{Anchor, Schedule, What};
 use crate::state::{Digest, digest};
@@ -24,9 +25,10 @@ use crate::violation::Violation;
 
 pub use budget::{Budget, Stop};
 pub use check::check;
+pub use kept::replay_folder;
 pub use planted::{Planted, check_planted};
 
-use deviations::deviations;
+use deviations::{deviations, rare_deviations};
 use oracle::Reference;
 
 /// Every run with this number is done twice. Both must have the same trace.
@@ -45,6 +47,8 @@ pub struct Search {
     pub states: usize,
     /// Number of states that only one run has reached.
     pub rare: usize,
+    /// Number of times that a run has reached a state.
+    pub visits: usize,
     /// Number of distinct states at the end of a run.
     pub ends: usize,
     /// Number of runs and of states at some times of the search.
@@ -117,12 +121,15 @@ struct Later {
     /// Number of steps since the last perturbation.
     distance: u32,
     anchor: Anchor,
-    is_guarded: bool,
+    nature: Nature,
 }
 
 impl Later {
+    /// All perturbations that are legal here.
     fn deviations(&self, scenario: &Scenario) -> Vec<What> {
-        deviations(&self.anchor, self.is_guarded, scenario)
+        let mut all = deviations(&self.anchor, self.nature, scenario);
+        all.extend(rare_deviations(&self.anchor, self.nature, scenario));
+        all
     }
 }
 
@@ -137,7 +144,18 @@ struct Searcher<'a> {
     states: BTreeMap<Digest, u32>,
     ends: BTreeSet<Digest>,
     has_stopped: bool,
+    /// Number of the last run with a single perturbation.
+    singles: usize,
     progress: Option<Progress<'a>>,
+}
+
+impl Search {
+    /// Estimates the share of the states of a further run that no run has reached, in percent (Good and Turing).
+    #[must_use]
+    pub fn missing(&self) -> f64 {
+        let count = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+        100.0 * count(self.rare) / count(self.visits.max(1))
+    }
 }
 
 impl<'a> Searcher<'a> {
@@ -150,6 +168,7 @@ impl<'a> Searcher<'a> {
             states: BTreeMap::new(),
             ends: BTreeSet::new(),
             has_stopped: false,
+            singles: 0,
             progress: None,
         }
     }
@@ -166,16 +185,18 @@ impl<'a> Searcher<'a> {
 
     /// Runs each single perturbation of the reference run, or an even selection.
     fn singles(&mut self, reference: &Explored) -> Vec<Explored> {
-        let all: Vec<Schedule> = reference
-            .later
-            .iter()
-            .flat_map(|later| {
-                let of = |what| Schedule::single(later.anchor.clone(), what);
-                later.deviations(self.scenario).into_iter().map(of)
-            })
-            .collect();
+        let scenario = self.scenario;
+        let mut all = Vec::new();
+        // The frequent ones first.
+        for legal in [deviations, rare_deviations] {
+            for Later { anchor, nature, .. } in &reference.later {
+                let of = |what| Schedule::single(anchor.clone(), what);
+                all.extend(legal(anchor, *nature, scenario).into_iter().map(of));
+            }
+        }
         let left = self.budget.runs.saturating_sub(self.result.runs).clamp(1, all.len().max(1));
         let chosen = (0..left).filter_map(|number| all.get(number * all.len() / left).cloned());
+        self.singles = self.result.runs + left.min(all.len());
         let mut explored = Vec::new();
         for schedule in chosen.collect::<Vec<_>>() {
             if self.is_over() {
@@ -191,11 +212,14 @@ impl<'a> Searcher<'a> {
         let run = perform(self.scenario, &schedule, Observe::States);
         self.result.runs += 1;
         self.result.not_applied += usize::from(!run.not_applied.is_empty());
+        // Its anchor is one of the reference run, which is the same until there.
+        let is_idle = self.result.runs <= self.singles && !run.not_applied.is_empty();
+        let idle = is_idle.then(|| Violation::new("S2", "a single perturbation has no effect"));
         let fresh = self.learn(&run);
         let Run { violation, history, trace, anchors, perturbed, .. } = run;
         let reference = self.reference.as_ref();
         let violation = violation.or_else(|| reference.and_then(|it| it.compare(&schedule, &history)));
-        let violation = violation.or_else(|| self.differs(&schedule, &trace));
+        let violation = violation.or_else(|| self.differs(&schedule, &trace)).or(idle);
         if let Some(progress) = &mut self.progress {
             progress(&self.result);
         }
@@ -208,8 +232,8 @@ impl<'a> Searcher<'a> {
         }
         let mut later: Vec<Later> = anchors
             .into_iter()
-            .filter_map(|(anchor, Passed { step, is_guarded })| {
-                Some(Later { distance: step.checked_sub(perturbed)?, anchor, is_guarded })
+            .filter_map(|(anchor, Passed { step, nature })| {
+                Some(Later { distance: step.checked_sub(perturbed)?, anchor, nature })
             })
             .collect();
         later.sort();
@@ -223,10 +247,17 @@ impl<'a> Searcher<'a> {
         }
         let known = self.states.len();
         for state in &run.states {
-            *self.states.entry(*state).or_default() += 1;
+            let visits = self.states.entry(*state).or_default();
+            *visits += 1;
+            match *visits {
+                1 => self.result.rare += 1,
+                2 => self.result.rare -= 1,
+                _ => {}
+            }
         }
         self.ends.insert(digest(&run.history.end(), &crate::state::Surroundings::default()));
         self.result.states = self.states.len();
+        self.result.visits += run.states.len();
         self.result.ends = self.ends.len();
         if self.result.runs.is_power_of_two() || self.result.runs.is_multiple_of(1000) {
             self.result.curve.push((self.result.runs, self.states.len()));
@@ -249,7 +280,6 @@ impl<'a> Searcher<'a> {
 
     fn finish(mut self) -> Search {
         let runs = self.result.runs;
-        self.result.rare = self.states.values().filter(|count| **count == 1).count();
         self.result.curve.push((runs, self.states.len()));
         let early = self.result.curve.iter().take_while(|(at, _)| *at <= runs - runs / 5).last();
         let new = early.map_or(usize::MAX, |(_, states)| self.states.len() - states);

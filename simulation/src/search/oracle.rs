@@ -6,7 +6,7 @@ use kcm_sandbox_apiserver::Resource;
 
 use crate::conductor::Run;
 use crate::history::History;
-use crate::schedule::{Schedule, What};
+use crate::schedule::{Perturbation, Schedule, Settings, What};
 use crate::state::normal_form;
 use crate::violation::Violation;
 
@@ -21,10 +21,28 @@ impl Reference {
         Self { created: creations(&run.history), end: normal_form(&run.history.end()) }
     }
 
-    /// Compares a run of a schedule. An action of the user changes what must be created, and how the run ends.
+    /// Compares a run of a schedule. An action of the user, a failed pod, other settings and an admission webhook change what
+    /// must be created, and how the run ends.
     pub(crate) fn compare(&self, schedule: &Schedule, history: &History) -> Option<Violation> {
-        let acts = schedule.0.iter().any(|one| matches!(one.what, What::Act(_)));
-        if acts { None } else { self.more_creations(history).or_else(|| self.another_end(history)) }
+        let is_other = |one: &Perturbation| match one.what {
+            What::Act(_) | What::Pod(_) | What::Mutate => true,
+            What::Kill { settings, .. } => settings == Settings::Other,
+            What::KillInFlight(_)
+            | What::Pause(_)
+            | What::Outage(_)
+            | What::Clock(_)
+            | What::LoseResponse
+            | What::HoldRequest(_)
+            | What::HoldResponse(_)
+            | What::Hold(_)
+            | What::Relist(_)
+            | What::Fail { .. }
+            | What::Order(_) => false,
+        };
+        if schedule.0.iter().any(is_other) {
+            return None;
+        }
+        self.more_creations(history).or_else(|| self.another_end(history))
     }
 
     /// O7: more creations than the reference run and its kills explain.

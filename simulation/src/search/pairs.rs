@@ -48,7 +48,9 @@ fn meets(first: &Anchor, second: &Anchor) -> bool {
         (Place::Request { key, of, .. }, Place::Request { key: other, of: other_loop, .. }) => {
             key == other || of != other_loop
         }
-        (Place::Request { .. } | Place::Taken { .. } | Place::Delivery { .. }, _) => true,
+        (Place::Request { .. } | Place::Taken { .. } | Place::Delivery { .. } | Place::Start | Place::Kubelet, _) => {
+            true
+        }
     }
 }
 

@@ -9,8 +9,9 @@ use crate::scenario::Scenario;
 use crate::schedule::Schedule;
 use crate::shrink::{MAX_RUNS, shrink};
 
-/// Runs after which a search for a planted bug ends, unless the environment has another budget.
-const RUNS: usize = 3000;
+/// Runs after which a search for a planted bug ends, unless the environment has another budget. The table holds for this
+/// number: with fewer runs than single perturbations, a search selects some of them.
+const RUNS: usize = 400;
 
 /// A planted bug that the search finds in a scenario.
 #[derive(Debug, Clone, Copy)]

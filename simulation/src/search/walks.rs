@@ -1,9 +1,10 @@
 //! Walks: schedules of several perturbations by chance. A schedule that reaches new states is kept, and mutated.
 
+use super::deviations::order;
 use super::dice::Dice;
 use super::{Explored, Later, Searcher};
 use crate::scenario::Scenario;
-use crate::schedule::{Perturbation, Schedule};
+use crate::schedule::{Anchor, By, Perturbation, Place, Schedule, What};
 
 /// Largest number of perturbations of a walk.
 const MAX_LENGTH: usize = 6;
@@ -34,13 +35,48 @@ impl Searcher<'_> {
     }
 }
 
-/// A schedule of one to six perturbations of the reference run.
+/// A schedule of one to six perturbations of the reference run. Half of the kinds are left out, others each time, and half
+/// of the schedules have a random order of steps.
 fn walk(dice: &mut Dice, scenario: &Scenario, anchors: &[Later]) -> Schedule {
     let length = 1 + dice.below(MAX_LENGTH);
-    let mut schedule: Vec<Perturbation> = (0..length).filter_map(|_| one(dice, scenario, anchors)).collect();
+    let kinds = dice.next();
+    let is_drawn = |one: &Perturbation| kinds >> kind(&one.what) & 1 == 1;
+    let drawn = (0..length).filter_map(|_| one(dice, scenario, anchors)).filter(is_drawn);
+    let mut schedule: Vec<Perturbation> = drawn.collect();
+    let by = match dice.below(8) {
+        0..3 => Some(By::Step),
+        3 => Some(By::Actor),
+        _ => None,
+    };
+    if let Some(by) = by {
+        let at = Anchor { process: 1, place: Place::Start, number: 1 };
+        let seed = u32::try_from(dice.below(1 << 20)).unwrap_or_default();
+        schedule.push(Perturbation { at, what: order(by, seed) });
+    }
     schedule.sort();
     schedule.dedup();
     Schedule(schedule)
+}
+
+/// The number of a kind of perturbations.
+const fn kind(what: &What) -> u32 {
+    match what {
+        What::Kill { .. } => 0,
+        What::KillInFlight(_) => 1,
+        What::Pause(_) => 2,
+        What::Outage(_) => 3,
+        What::Clock(_) => 4,
+        What::LoseResponse => 5,
+        What::HoldRequest(_) => 6,
+        What::HoldResponse(_) => 7,
+        What::Hold(_) => 8,
+        What::Relist(_) => 9,
+        What::Fail { .. } => 10,
+        What::Mutate => 11,
+        What::Pod(_) => 12,
+        What::Order(_) => 13,
+        What::Act(_) => 14,
+    }
 }
 
 /// A perturbation at one of the anchors.

@@ -10,16 +10,23 @@ use serde_json::{Value, json};
 use super::cluster::{NAMESPACE, key};
 use super::invariants::every_loop;
 
-/// A scenario with these controllers in the namespace of the tests, under the rules of every loop and these.
+/// A scenario with these controllers in the namespace of the tests, under the rules of every loop and these. Pods may fail.
 pub(crate) fn scenario<const N: usize>(
     name: &str,
     controllers: [ControllerDescriptor; N],
     rules: &[&[Invariant]],
 ) -> Scenario {
     let scenario = Scenario::new(name, &TestEnvironment::new(controllers))
+        .pods_fail()
         .object(&NAMESPACES, json!({ "metadata": { "name": NAMESPACE } }));
     let rules = rules.iter().copied().chain([every_loop::RULES]).flatten();
     rules.fold(scenario, |scenario, rule| scenario.invariant(*rule))
+}
+
+/// The settings of these controllers with one worker for each kind, for a process that restarts with other settings.
+pub(crate) fn one_worker<const N: usize>(controllers: [ControllerDescriptor; N], kinds: [&str; N]) -> TestEnvironment {
+    let flags = kinds.map(|kind| format!("--concurrent-{kind}-syncs=1"));
+    TestEnvironment::new(controllers).arguments(&flags.each_ref().map(String::as_str))
 }
 
 /// An object `web` in the namespace of the tests.
@@ -66,10 +73,11 @@ pub(crate) fn delete_a_pod(sandbox: &Sandbox) {
     }
 }
 
-/// The pods that are not terminating, the oldest first.
+/// The pods that have not ended and are not terminating, the oldest first.
 pub(crate) fn active_pods(sandbox: &Sandbox) -> Vec<Value> {
     let mut pods = sandbox.list(&PODS, Some(NAMESPACE));
-    pods.retain(|pod| !pod["metadata"]["deletionTimestamp"].is_string());
+    let has_ended = |pod: &Value| pod["status"]["phase"] == "Succeeded" || pod["status"]["phase"] == "Failed";
+    pods.retain(|pod| !pod["metadata"]["deletionTimestamp"].is_string() && !has_ended(pod));
     let version = |pod: &Value| pod["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
     pods.sort_by_key(version);
     pods

@@ -2,13 +2,15 @@
 
 use kcm_framework::api::KnownView as _;
 use kcm_framework::api::views::{DaemonSet, Node};
-use kcm_simulation::{Scenario, check, check_planted};
+use kcm_simulation::{Plant, Planted, Scenario, check, check_planted};
 use kcm_testing::sandbox::Sandbox;
 use serde_json::{Value, json};
 
 use super::invariants::RULES;
 use crate::daemonset::DESCRIPTOR;
-use crate::tests::scenarios::{active_pods, annotate, delete_a_pod, get, has_status, merge, scenario, template, web};
+use crate::tests::scenarios::{
+    active_pods, annotate, delete_a_pod, get, has_status, merge, one_worker, scenario, template, web,
+};
 
 fn node(name: &str) -> Value {
     json!({ "metadata": { "name": name } })
@@ -18,6 +20,7 @@ fn node(name: &str) -> Value {
 fn rolling() -> Scenario {
     let sets = DaemonSet::RESOURCE;
     scenario("daemonset rolling", [DESCRIPTOR], &[RULES])
+        .other_settings(&one_worker([DESCRIPTOR], ["daemonset"]))
         .object(&Node::RESOURCE, node("node-1"))
         .object(&Node::RESOURCE, node("node-2"))
         .object(&sets, web(json!({ "selector": { "matchLabels": { "app": "web" } }, "template": template(1) })))
@@ -45,5 +48,28 @@ fn no_perturbation_of_a_rolling_update_breaks_a_rule() {
 
 #[test]
 fn planted_bugs_are_found_in_rolling() {
-    check_planted(rolling, &[]);
+    check_planted(
+        rolling,
+        &[
+            Planted {
+                plant: Plant::StatusWithoutVersion,
+                rule: "D1.11",
+                run: 35,
+                schedule: "daemonset shop/web write 19: act annotate",
+            },
+            Planted {
+                plant: Plant::ConflictIsSuccess,
+                rule: "O2",
+                run: 119,
+                schedule: "daemonset shop/web write 7: fail before 409",
+            },
+            Planted {
+                plant: Plant::FailureIsSuccess,
+                rule: "D5.1",
+                run: 258,
+                schedule: "daemonset shop/web write 16: fail after 504",
+            },
+            Planted { plant: Plant::OwnWritesAreForgotten, rule: "D5.1", run: 1, schedule: "" },
+        ],
+    );
 }

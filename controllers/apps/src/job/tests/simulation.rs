@@ -2,14 +2,14 @@
 
 use kcm_framework::api::KnownView as _;
 use kcm_framework::api::views::Job;
-use kcm_simulation::{Scenario, check, check_planted};
+use kcm_simulation::{Plant, Planted, Scenario, check, check_planted};
 use kcm_testing::sandbox::PODS;
 use serde_json::{Value, json};
 
 use super::invariants::RULES;
 use crate::job::DESCRIPTOR;
 use crate::tests::cluster::{NAMESPACE, key};
-use crate::tests::scenarios::{active_pods, annotate, delete_a_pod, get, scenario, web};
+use crate::tests::scenarios::{active_pods, annotate, delete_a_pod, get, one_worker, scenario, web};
 
 fn job(mode: &str) -> Value {
     web(json!({
@@ -34,14 +34,11 @@ fn indexed() -> Scenario {
 
 fn of(name: &str, mode: &str) -> Scenario {
     scenario(name, [DESCRIPTOR], &[RULES])
+        .other_settings(&one_worker([DESCRIPTOR], ["job"]))
         .object(&Job::RESOURCE, job(mode))
         .act("annotate", annotate(&Job::RESOURCE))
         .act("fail-pod", |sandbox| {
-            let has_ended =
-                |pod: &&Value| ["Succeeded", "Failed"].contains(&pod["status"]["phase"].as_str().unwrap_or(""));
-            let pods = active_pods(sandbox);
-            if let Some(name) = pods.iter().find(|pod| !has_ended(pod)).and_then(|pod| pod["metadata"]["name"].as_str())
-            {
+            if let Some(name) = active_pods(sandbox).first().and_then(|pod| pod["metadata"]["name"].as_str()) {
                 drop(sandbox.set_pod_phase(&key(name), "Failed"));
             }
         })
@@ -67,7 +64,35 @@ fn no_perturbation_of_an_indexed_job_breaks_a_rule() {
 
 #[test]
 fn planted_bugs_are_found_in_counted() {
-    check_planted(counted, &[]);
+    check_planted(
+        counted,
+        &[
+            Planted {
+                plant: Plant::StatusWithoutVersion,
+                rule: "D1.11",
+                run: 32,
+                schedule: "job shop/web write 11: act annotate",
+            },
+            Planted {
+                plant: Plant::ConflictIsSuccess,
+                rule: "D6.2",
+                run: 129,
+                schedule: "job shop/web write 9: act annotate",
+            },
+            Planted {
+                plant: Plant::FailureIsSuccess,
+                rule: "D6.2",
+                run: 140,
+                schedule: "job shop/web write 9: fail before 500",
+            },
+            Planted {
+                plant: Plant::OwnWritesAreForgotten,
+                rule: "D6.5",
+                run: 24,
+                schedule: "job shop/web write 1: hold response until rest",
+            },
+        ],
+    );
 }
 
 #[test]

@@ -1,13 +1,15 @@
 //! ReplicaSets in the simulation.
 
-use kcm_simulation::{Plant, Planted, Scenario, Schedule, check, check_planted, run, singles};
+use kcm_simulation::{Plant, Planted, Scenario, Schedule, check, check_planted, replay_folder, run, singles};
 use kcm_testing::sandbox::{PODS, REPLICA_SETS, Sandbox};
 use serde_json::{Value, json};
 
 use super::invariants::RULES;
 use crate::replicaset::DESCRIPTOR;
 use crate::tests::cluster::{NAMESPACE, key};
-use crate::tests::scenarios::{active_pods, annotate, delete_a_pod, get, has_status, merge, scenario, template, web};
+use crate::tests::scenarios::{
+    active_pods, annotate, delete_a_pod, get, has_status, merge, one_worker, scenario, template, web,
+};
 
 fn set(replicas: u32) -> Value {
     web(json!({
@@ -22,7 +24,7 @@ fn scaled_up() -> Scenario {
     scenario("replicaset scaled up", [DESCRIPTOR], &[RULES])
         .object(&REPLICA_SETS, set(2))
         .then(|sandbox| has_ready(sandbox, 2), merge(&REPLICA_SETS, json!({ "spec": { "replicas": 3 } })))
-        .goal(|sandbox| has_ready(sandbox, 3) && sandbox.list(&PODS, None).len() == 3)
+        .goal(|sandbox| has_ready(sandbox, 3) && active_pods(sandbox).len() == 3)
 }
 
 /// A set that adopts a pod and loses it, while the user annotates, deletes and recreates objects.
@@ -31,6 +33,7 @@ fn disturbed() -> Scenario {
     orphan["metadata"]["namespace"] = NAMESPACE.into();
     orphan["metadata"]["name"] = "orphan".into();
     scenario("replicaset disturbed", [DESCRIPTOR], &[RULES])
+        .other_settings(&one_worker([DESCRIPTOR], ["replicaset"]))
         .object(&PODS, orphan)
         .object(&REPLICA_SETS, set(2))
         .then(|sandbox| has_ready(sandbox, 2), |sandbox| drop(sandbox.delete(&PODS, &key("orphan"))))
@@ -87,6 +90,41 @@ fn a_goal_that_is_never_reached_breaks_the_first_rule() {
     assert!(format!("{violation:?}").contains("O2"), "{violation:?}");
     let search = singles(&unreachable);
     assert_eq!((search.runs, search.findings.len()), (1, 1), "nothing is searched beside a reference run that fails");
+}
+
+#[test]
+fn a_kept_schedule_must_apply_and_show_its_bug() {
+    let folder = std::env::temp_dir().join(format!("kept-schedules-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let replay = |planted: &str, line: &str| {
+        let text = format!("# scenario replicaset scaled up\n# rule O2\n{planted}\n{line}\n");
+        std::fs::write(folder.join("one.schedule"), text).unwrap();
+        replay_folder(&folder, &scaled_up()).err().unwrap_or_default()
+    };
+    let conflict = "replicaset shop/web write 10: fail before 409";
+    assert_eq!(replay("# planted ConflictIsSuccess", conflict), "");
+    assert_eq!(replay("", conflict), "");
+    let other = replay("# planted ExistingIsCreated", conflict);
+    assert!(other.contains("no rule is broken"), "{other}");
+    let late = replay("", "replicaset shop/web write 99: kill after");
+    assert!(late.contains("does not apply"), "{late}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn faults_of_pods_and_restarts_with_other_settings_take_effect() {
+    for (line, phase) in [
+        ("kubelet 2: pod fails", "Failed"),
+        ("kubelet 2: pod evicted", "Failed"),
+        ("kubelet 1: pod unready", "Running"),
+        ("kubelet 2: hold until 60000ms", "Running"),
+        ("replicaset shop/web write 2: kill after, other settings", "Running"),
+    ] {
+        let ran = run(&disturbed(), &line.parse().unwrap());
+        assert!(ran.violation.is_none() && ran.not_applied.is_empty(), "{line}: {:?}\n{}", ran.violation, ran.trace);
+        let has_phase = ran.history.end()[&PODS].values().any(|pod| pod["status"]["phase"] == phase);
+        assert!(has_phase, "{line}\n{}", ran.trace);
+    }
 }
 
 #[test]

@@ -8,7 +8,9 @@ use serde_json::json;
 
 use super::invariants::RULES;
 use crate::statefulset::DESCRIPTOR;
-use crate::tests::scenarios::{active_pods, annotate, delete_a_pod, get, has_status, merge, scenario, template, web};
+use crate::tests::scenarios::{
+    active_pods, annotate, delete_a_pod, get, has_status, merge, one_worker, scenario, template, web,
+};
 
 /// Two pods with claims, whose image changes.
 fn rolling() -> Scenario {
@@ -25,6 +27,7 @@ fn rolling() -> Scenario {
         "volumeClaimTemplates": claims,
     }));
     scenario("statefulset rolling", [DESCRIPTOR], &[RULES])
+        .other_settings(&one_worker([DESCRIPTOR], ["statefulset"]))
         .object(&sets, set)
         .then(is_rolled_out, merge(&sets, json!({ "spec": { "template": template(2) } })))
         .act("annotate", annotate(&sets))

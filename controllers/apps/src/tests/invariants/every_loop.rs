@@ -56,16 +56,17 @@ pub(crate) fn deletions_carry_the_uid(history: &History) -> Held {
     })
 }
 
-/// D1.4: an object is adopted only by an owner that exists, is not terminating and selects it, and if it has no controller
-/// and is not terminating itself.
+/// D1.4: an object is adopted only by an owner that exists, is not terminating and selects it by the labels that its
+/// reconcile saw, and if it has no controller and is not terminating itself.
 pub(crate) fn adoption_is_by_a_live_owner_that_selects(history: &History) -> Held {
     by_loops(history, |at, change, objects, _| {
         let (Some(before), Some(after)) = (&change.before, &change.after) else { return Ok(()) };
         let Some(owner) = controller(after).filter(|owner| controller(before) != Some(*owner)) else { return Ok(()) };
         let resources = [REPLICA_SETS, DEPLOYMENTS, StatefulSet::RESOURCE, DaemonSet::RESOURCE, Job::RESOURCE];
         let found = resources.iter().flat_map(|resource| of(objects, resource)).find(|one| owner["uid"] == uid(one));
+        let seen = history.seen_by(at, &change.resource, &change.key);
         let selects = |found: &Value| {
-            let labels = &after["metadata"]["labels"];
+            let labels = &seen.as_deref().unwrap_or(before)["metadata"]["labels"];
             let wanted = found.pointer("/spec/selector/matchLabels").and_then(Value::as_object);
             wanted.is_none_or(|wanted| wanted.iter().all(|(name, value)| labels.get(name) == Some(value)))
         };

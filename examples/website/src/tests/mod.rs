@@ -1,0 +1,4 @@
+//! The operator in the simulation.
+
+mod mistakes;
+mod simulation;
