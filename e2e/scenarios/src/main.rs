@@ -6,34 +6,24 @@
 
 mod alone;
 mod api;
-mod cronjob;
-mod daemonset;
 mod deploy;
 mod deployment;
 mod disruption;
 mod endpointslice;
 mod envtest;
 mod garbage_collector;
-mod horizontal_pod_autoscaler;
 mod host;
 mod identities;
-mod job;
 mod kubectl;
 mod lease;
 mod metrics;
 mod metrics_server;
-mod namespace;
-mod pod_garbage_collector;
 mod replicaset;
-mod replicationcontroller;
 mod resourcequota;
-mod service_cidr;
-mod serviceaccount;
+mod serviceaccount_token;
 mod serving;
-mod statefulset;
 mod takeover;
 mod tour;
-mod ttl_after_finished;
 mod website;
 
 use std::process::ExitCode;
@@ -165,10 +155,10 @@ mod tests {
             all().into_iter().find(|it| it.name == name).expect("it is a scenario")
         };
         let files = sources(of("deployment/is_watched").source).expect("its sources are there");
-        for file in ["e2e/scenarios/src/deployment/mod.rs", "e2e/scenarios/src/deployment/recorded/script.rs"] {
+        for file in ["e2e/scenarios/src/deployment/mod.rs", "e2e/scenarios/src/deployment/kills.rs"] {
             assert!(files.iter().any(|it| it == Path::new(file)), "{files:?}");
         }
-        let [one, same, other] = ["deployment/is_watched", "deployment/is_edited", "replicaset/creates"]
+        let [one, same, other] = ["deployment/is_watched", "deployment/is_edited", "replicaset/survives_kills"]
             .map(|name| digest(of(name)).expect("its sources are there"));
         assert_eq!(one, same);
         assert_ne!(one, other);

@@ -169,9 +169,9 @@ impl Names {
     pub(super) fn record(&mut self, objects: &Objects, script: &Script) -> Record {
         let mut in_order: Vec<&Value> = objects.0.iter().collect();
         in_order.sort_by_key(|it| (text(&it["metadata"]["creationTimestamp"]), revision(it)));
-        for object in in_order {
-            self.see(object);
-        }
+        // The names of pods have the hashes of their replica sets.
+        in_order.iter().for_each(|object| self.see_hash(object));
+        in_order.iter().for_each(|object| self.see(object));
         let now = clock::now();
         let mut lines: BTreeMap<String, i64> = BTreeMap::new();
         for object in &objects.0 {
@@ -189,7 +189,7 @@ impl Names {
         lines.into_iter().map(|(line, count)| format!("{line} (x{count})")).collect()
     }
 
-    fn see(&mut self, object: &Value) {
+    fn see_hash(&mut self, object: &Value) {
         let metadata = &object["metadata"];
         let owner = &metadata["ownerReferences"][0];
         let label = match [text(&object["kind"]), text(&owner["kind"])] {
@@ -202,6 +202,10 @@ impl Names {
         if !hash.1.is_empty() && !self.hashes.contains(&hash) {
             self.hashes.push(hash);
         }
+    }
+
+    fn see(&mut self, object: &Value) {
+        let metadata = &object["metadata"];
         let uid = text(&metadata["uid"]).to_owned();
         if object["kind"] != "Event" && !self.uids.contains_key(&uid) {
             let name = self.words(text(&metadata["name"]));
@@ -278,6 +282,9 @@ impl Names {
             return "<uid>".to_owned();
         }
         let (start, end) = word.rsplit_once('-').map_or(("", word), |(start, end)| (start, end));
+        if end.is_empty() && !start.is_empty() {
+            return format!("{}-", self.word(start));
+        }
         if let Some((of, _)) = self.hashes.iter().find(|(_, hash)| hash == end) {
             let number = self.hashes.iter().filter(|(set, _)| set == of).position(|(_, hash)| hash == end);
             return format!("{start}-<hash {}>", number.unwrap_or_default());
