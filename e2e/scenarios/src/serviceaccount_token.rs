@@ -21,7 +21,7 @@ kcm_e2e_harness::scenarios! {
 async fn tokens_are_accepted(case: Case) -> Result<()> {
     let pki = case.plane().logs().join("pki");
     let key = format!("--service-account-private-key-file={}", pki.join("sa.key").display());
-    let mut manager = case.start(case.subject(), &[&key])?;
+    let mut manager = case.start(case.subject(), &[key.as_str()])?;
     let kubectl = Kubectl::of(&case);
     kubectl.run("create serviceaccount robot").await?;
     let account = case.api::<corev1::ServiceAccount>().get("robot").await?;
