@@ -91,7 +91,7 @@ macro_rules! script {
         $crate::inventory::submit! {
             $crate::scenario::Scenario {
                 name: concat!($name, "/acts_as_recorded"),
-                setup: $crate::scenario::Setup::of("").ours().with_own_managers(),
+                setup: $crate::scenario::Setup::of("").ours().on_own_planes(),
                 source: $file,
                 run: |_| Box::pin(async { $crate::script::play(&$crate::script::ScriptFile { name: $name, path: $file }).await }),
             }
