@@ -321,6 +321,15 @@ impl ControlPlane {
     }
 }
 
+impl Drop for ControlPlane {
+    /// Kills its processes. Nothing of them is needed any more, and an API server takes more than a second to end.
+    fn drop(&mut self) {
+        for process in self.processes.get_mut() {
+            drop(process.kill9());
+        }
+    }
+}
+
 /// All of a [`ControlPlane`] but the folder, which outlives a start that failed.
 struct Started {
     kwok: Option<Process>,

@@ -115,6 +115,12 @@ impl Setup {
         Self { runs: Runs::WithOwnManagers, ..self }
     }
 
+    /// The scenario starts control planes and their managers. It gets no namespace.
+    #[must_use]
+    pub const fn on_own_planes(self) -> Self {
+        Self { runs: Runs::OnOwnPlanes, ..self }
+    }
+
     /// The scenario starts its managers, and nothing else runs: what it asserts depends on pauses that a busy machine
     /// would stretch.
     #[must_use]
@@ -136,6 +142,8 @@ pub(crate) enum Runs {
     OnSharedManager,
     /// Managers that the scenario starts. Other scenarios run at the same time, on other control planes.
     WithOwnManagers,
+    /// Control planes that the scenario starts, with their managers: it needs nothing of the suite's.
+    OnOwnPlanes,
     /// Managers that the scenario starts. Nothing else runs: what the scenario asserts depends on pauses that a busy
     /// machine would stretch.
     Exclusively,

@@ -1,9 +1,8 @@
 //! Waiting for a condition, never for a time.
 
-use std::fmt::Debug;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use tokio::time::Instant;
 
 /// The time limit of a condition that has no other: long enough for a busy machine.
@@ -60,32 +59,13 @@ pub async fn throughout(what: &str, during: Duration, mut check: impl AsyncFnMut
     Ok(())
 }
 
-/// What `read` returns once that has been the same for `quiet`.
-///
-/// # Errors
-///
-/// The first error of `read`, or that it never comes to rest.
-pub async fn at_rest<T: PartialEq + Debug>(quiet: Duration, read: impl AsyncFn() -> Result<T>) -> Result<T> {
-    let start = Instant::now();
-    let (mut since, mut last) = (start, read().await?);
-    while since.elapsed() < quiet {
-        ensure!(start.elapsed() < PATIENCE, "it never comes to rest: {last:?}");
-        tokio::time::sleep(POLL).await;
-        let now = read().await?;
-        if now != last {
-            (since, last) = (Instant::now(), now);
-        }
-    }
-    Ok(last)
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use anyhow::{bail, ensure};
 
-    use super::{at_rest, eventually, eventually_within, throughout};
+    use super::{eventually, eventually_within, throughout};
 
     #[tokio::test(start_paused = true)]
     async fn a_condition_that_comes_true_is_returned() {
@@ -115,20 +95,5 @@ mod tests {
         });
         assert!(broken.await.is_err());
         assert_eq!(tries, 5);
-    }
-    #[tokio::test(start_paused = true)]
-    async fn what_changes_is_not_at_rest() {
-        let reads = std::cell::Cell::new(0);
-        let read = async || {
-            reads.set(reads.get() + 1);
-            Ok(reads.get().min(10))
-        };
-        assert_eq!(at_rest(Duration::from_secs(1), read).await.expect("it comes to rest"), 10);
-        let restless = async || {
-            reads.set(reads.get() + 1);
-            Ok(reads.get())
-        };
-        let error = at_rest(Duration::from_secs(1), restless).await.expect_err("it never rests");
-        assert!(error.to_string().starts_with("it never comes to rest"));
     }
 }

@@ -1,4 +1,4 @@
-//! Pod disruption budgets: their status, and evictions that keep to them.
+//! Evictions that keep to pod disruption budgets. A script compares the status of budgets.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,11 @@ use kcm_e2e_harness::scenario::{Case, Setup};
 use kcm_e2e_harness::subject::Subject;
 use kcm_e2e_harness::wait::{PATIENCE, eventually};
 use kube::ResourceExt;
-use kube::api::{Api, EvictParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
-use serde_json::{Value, json};
+use kube::api::{Api, EvictParams, ListParams, PostParams, WatchEvent, WatchParams};
+use serde_json::json;
 
 kcm_e2e_harness::scenarios! {
     Setup::of("disruption,replicaset") => {
-        "disruption/computes_what_may_be_evicted": computes_what_may_be_evicted,
         "disruption/evictions_keep_to_a_budget": evictions_keep_to_a_budget,
     }
     Setup::of("disruption,replicaset").with_own_managers() => {
@@ -45,17 +44,16 @@ impl Objects {
         Self { pods: case.api(), sets: case.api(), budgets: case.api(), case }
     }
 
-    /// Creates the replica set `web`; its pods are scheduled by that scheduler.
-    async fn create_set(&self, replicas: i32, scheduler: &str) -> Result<()> {
+    /// Creates the replica set `web`.
+    async fn create_set(&self) -> Result<()> {
         let set = json!({
             "metadata": { "name": "web" },
             "spec": {
-                "replicas": replicas,
+                "replicas": REPLICAS,
                 "selector": { "matchLabels": { "app": "web" } },
                 "template": {
                     "metadata": { "labels": { "app": "web" } },
                     "spec": {
-                        "schedulerName": scheduler,
                         "terminationGracePeriodSeconds": 1,
                         "containers": [{ "name": "main", "image": "example/main:1" }],
                     },
@@ -68,23 +66,6 @@ impl Objects {
 
     async fn pods(&self) -> Result<Vec<corev1::Pod>> {
         Ok(self.pods.list(&ListParams::default().labels("app=web")).await?.items)
-    }
-
-    /// Makes all pods ready, as kubelets do, once there are so many.
-    async fn make_ready(&self, count: usize) -> Result<()> {
-        let pods = eventually(&format!("{count} pods"), async || {
-            let pods = self.pods().await?;
-            ensure!(pods.len() == count, "{} are there", pods.len());
-            Ok(pods)
-        })
-        .await?;
-        for pod in pods.iter().filter(|pod| !is_healthy(pod)) {
-            let conditions =
-                json!([{ "type": "Ready", "status": "True", "lastTransitionTime": "2026-01-02T03:04:05Z" }]);
-            let patch = json!({ "status": { "phase": "Running", "conditions": conditions } });
-            self.pods.patch_status(&pod.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await?;
-        }
-        Ok(())
     }
 
     /// Waits until a budget allows so many disruptions of so many healthy pods, where so many have to be healthy and so
@@ -185,82 +166,11 @@ fn is_healthy(pod: &corev1::Pod) -> bool {
     is_ready && pod.metadata.deletion_timestamp.is_none()
 }
 
-/// Numbers and percentages, pods that are evicted and replaced, budgets without pods, and pods without a controller.
-async fn computes_what_may_be_evicted(case: Case) -> Result<()> {
-    let objects = Objects::of(case);
-    let kubectl = Kubectl::of(&objects.case);
-    objects.create_set(3, "nobody").await?;
-    objects.make_ready(3).await?;
-    kubectl.run("create poddisruptionbudget web --selector=app=web --min-available=2").await?;
-    objects.allows("web", [1, 3, 2, 3]).await?;
-
-    let names: Vec<String> = objects.pods().await?.iter().map(ResourceExt::name_any).collect();
-    ensure!(objects.evict(&names[0]).await?, "one may be evicted");
-    ensure!(!objects.evict(&names[1]).await?, "a second one may not");
-    objects.allows("web", [0, 2, 2, 3]).await?;
-    objects.make_ready(3).await?;
-    objects.allows("web", [1, 3, 2, 3]).await?;
-
-    for (patch, expected) in [
-        (json!({ "minAvailable": "34%" }), [1, 3, 2, 3]),
-        (json!({ "minAvailable": "100%" }), [0, 3, 3, 3]),
-        (json!({ "minAvailable": 0 }), [3, 3, 0, 3]),
-        (json!({ "minAvailable": null, "maxUnavailable": "50%" }), [2, 3, 1, 3]),
-        (json!({ "maxUnavailable": 9 }), [3, 3, 0, 3]),
-    ] {
-        change(&kubectl, &patch).await?;
-        objects.allows("web", expected).await?;
-    }
-
-    kubectl.run("create poddisruptionbudget empty --selector=app=none --max-unavailable=1").await?;
-    objects.allows("empty", [0; 4]).await?;
-    kubectl.run("create configmap owner").await?;
-    let uid = kubectl.run("get configmap owner -o jsonpath={.metadata.uid}").await?;
-    let owner =
-        json!([{ "apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid.trim(), "controller": true }]);
-    for (name, owners) in [("unmanaged", json!([])), ("unscalable", owner)] {
-        let pod = json!({
-            "apiVersion": "v1", "kind": "Pod",
-            "metadata": { "name": name, "labels": { "app": name }, "ownerReferences": owners },
-            "spec": { "schedulerName": "nobody", "containers": [{ "name": "main", "image": "example/main:1" }] },
-        });
-        let manifest = kubectl.manifest(&pod)?;
-        kubectl.run(&format!("create -f {manifest}")).await?;
-        kubectl.run(&format!("create poddisruptionbudget {name} --selector=app={name} --max-unavailable=1")).await?;
-    }
-    objects.allows("unmanaged", [0; 4]).await?;
-    for (budget, reason) in
-        [("empty", "NoPods"), ("unmanaged", "UnmanagedPods"), ("unscalable", "CalculateExpectedPodCountFailed")]
-    {
-        eventually(&format!("the event {reason}"), async || {
-            let line = format!("get events --field-selector=involvedObject.name={budget},reason={reason} -o name");
-            let found = kubectl.run(&line).await?;
-            ensure!(!found.trim().is_empty(), "there is none");
-            Ok(())
-        })
-        .await?;
-    }
-    eventually("the failure in the status", async || {
-        let status = objects.budgets.get("unscalable").await?.status.context("it has no status")?;
-        let condition = status.conditions.into_iter().flatten().next().context("it has no condition")?;
-        let message = "configmaps does not implement the scale subresource";
-        ensure!((&*condition.reason, &*condition.message) == ("SyncFailed", message), "{condition:?}");
-        ensure!(status.disruptions_allowed.unwrap_or_default() == 0, "some are allowed");
-        Ok(())
-    })
-    .await
-}
-
-async fn change(kubectl: &Kubectl<'_>, spec: &Value) -> Result<()> {
-    let patch = json!({ "spec": spec });
-    kubectl.run(&format!("patch poddisruptionbudget web --type=merge -p {patch}")).await.map(drop)
-}
-
 /// All pods of a replica set are evicted one after the other. At no time fewer are ready than the budget wants, which a
 /// watch counts.
 async fn evictions_keep_to_a_budget(case: Case) -> Result<()> {
     let objects = Objects::of(case);
-    objects.create_set(REPLICAS, "default-scheduler").await?;
+    objects.create_set().await?;
     objects.create_budget().await?;
     objects.while_enough_are_ready(objects.evict_all(async || Ok(()))).await
 }
@@ -271,7 +181,7 @@ async fn is_handed_over(case: Case) -> Result<()> {
     let mut subjects = [Subject::Ours, Subject::Peer].into_iter().cycle();
     let mut start = || objects.case.start(subjects.next().unwrap_or(Subject::Ours), &[]);
     let mut manager = start()?;
-    objects.create_set(REPLICAS, "default-scheduler").await?;
+    objects.create_set().await?;
     objects.create_budget().await?;
     let hand_over = async || {
         manager.terminate()?;
@@ -288,7 +198,7 @@ async fn a_drain_keeps_to_a_budget(case: Case) -> Result<()> {
     let mut manager = case.start(case.subject(), &[])?;
     let objects = Objects::of(case);
     let kubectl = Kubectl::of(&objects.case);
-    objects.create_set(REPLICAS, "default-scheduler").await?;
+    objects.create_set().await?;
     objects.create_budget().await?;
     let mut nodes: BTreeMap<String, usize> = BTreeMap::new();
     for pod in objects.pods().await? {

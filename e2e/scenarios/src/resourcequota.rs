@@ -1,4 +1,4 @@
-//! Resource quotas: a person limits a namespace, and works in it.
+//! Resource quotas of kinds that a definition adds. A script compares the rest.
 
 use std::time::Duration;
 
@@ -15,11 +15,7 @@ use super::alone::Alone;
 
 kcm_e2e_harness::scenarios! {
     Setup::of("resourcequota").with_own_managers() => {
-        "resourcequota/limits_pods_and_services": limits_pods_and_services,
         "resourcequota/counts_custom_objects": counts_custom_objects,
-    }
-    Setup::of("resourcequota").ours().with_own_managers() => {
-        "resourcequota/needs_no_more_than_its_role": needs_no_more_than_its_role,
     }
 }
 
@@ -41,13 +37,6 @@ impl Shop {
         self.0.kubectl("shop")
     }
 
-    /// The command that creates a pod which requests a quarter of a processor.
-    fn pod(name: &str) -> String {
-        let container = json!({ "name": name, "image": "main:1", "resources": { "requests": { "cpu": "250m" } } });
-        let overrides = json!({ "spec": { "containers": [container] } });
-        format!("run {name} --image=main:1 --overrides={overrides}")
-    }
-
     /// `status.used` of the quota, as `NAME=QUANTITY`.
     async fn uses(&self, within: Duration, expected: &[&str]) -> Result<()> {
         eventually_within(&format!("{expected:?} to be used"), within, async || {
@@ -63,37 +52,6 @@ impl Shop {
 }
 
 const SOON: Duration = Duration::from_secs(30);
-
-/// Pods are admitted up to the limits, and others again when one is deleted or has ended; so are node ports.
-async fn limits_pods_and_services(case: Case) -> Result<()> {
-    let shop = Shop::create(Alone::start(&case).await?).await?;
-    let kubectl = shop.kubectl();
-    kubectl.run(&Shop::pod("a")).await?;
-    kubectl.run("create quota limits --hard=count/pods=5,pods=2,requests.cpu=1,services.nodeports=1").await?;
-    shop.uses(SOON, &["count/pods=1", "pods=1", "requests.cpu=250m", "services.nodeports=0"]).await?;
-    kubectl.run(&Shop::pod("b")).await?;
-    let refused = kubectl.refused(&Shop::pod("c")).await?;
-    ensure!(refused.contains("exceeded quota: limits, requested: pods=1, used: pods=2, limited: pods=2"), "{refused}");
-
-    kubectl.run("delete pod a --force --grace-period=0").await?;
-    shop.uses(SOON, &["count/pods=1", "pods=1", "requests.cpu=250m", "services.nodeports=0"]).await?;
-    kubectl.run(&Shop::pod("c")).await?;
-    kubectl.run(r#"patch pod b --subresource=status -p {"status":{"phase":"Failed"}}"#).await?;
-    shop.uses(SOON, &["count/pods=2", "pods=1", "requests.cpu=250m", "services.nodeports=0"]).await?;
-
-    kubectl.run("create service nodeport web --tcp=80").await?;
-    let refused = kubectl.refused("create service nodeport other --tcp=80").await?;
-    ensure!(refused.contains("exceeded quota: limits, requested: services.nodeports=1"), "{refused}");
-    kubectl.run(r#"patch service web -p {"spec":{"type":"ClusterIP"}}"#).await?;
-    shop.uses(SOON, &["count/pods=2", "pods=1", "requests.cpu=250m", "services.nodeports=0"]).await?;
-    kubectl.run("create service nodeport other --tcp=80").await?;
-
-    kubectl.run(r#"patch quota limits -p {"spec":{"hard":{"pods":"9","requests.cpu":null}}}"#).await?;
-    shop.uses(SOON, &["count/pods=2", "pods=1", "services.nodeports=1"]).await?;
-    let described = kubectl.run("describe quota limits").await?;
-    ensure!(described.split_whitespace().collect::<Vec<_>>().join(" ").contains("pods 1 9"), "{described}");
-    Ok(())
-}
 
 /// Custom objects and config maps are counted by kind and group.
 async fn counts_custom_objects(case: Case) -> Result<()> {
@@ -123,12 +81,4 @@ async fn counts_custom_objects(case: Case) -> Result<()> {
     kubectl.run("create configmap map").await?;
     kubectl.run("delete configmap map").await?;
     shop.uses(SOON, &["count/configmaps=0", "count/widgets.example.com=1"]).await
-}
-
-/// The manager, as the service account of the controller, is refused nothing.
-async fn needs_no_more_than_its_role(case: Case) -> Result<()> {
-    let shop = Shop::create(Alone::start_as(&case, "resourcequota-controller").await?).await?;
-    shop.kubectl().run("create quota limits --hard=pods=2,resourcequotas=3").await?;
-    shop.uses(SOON, &["pods=0", "resourcequotas=1"]).await?;
-    shop.0.is_refused_nothing()
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use http::{Method, Request};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -136,58 +137,80 @@ impl Line {
         self.text.split_whitespace().filter_map(|word| selector(word).map(|(name, key)| (word, name, key)))
     }
 
-    /// The words of the command of kubectl, in a namespace, where `names` says what words stand for.
-    pub(super) fn command(
-        &self,
-        now: Timestamp,
-        namespace: &str,
-        names: &BTreeMap<String, String>,
-        manifest: impl Fn(&Value) -> anyhow::Result<String>,
-    ) -> anyhow::Result<Vec<String>> {
-        let words: Vec<&str> =
-            self.text.split_whitespace().map(|word| names.get(word).map_or(word, String::as_str)).collect();
-        let to_strings = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    /// Whether it creates one manifest, and says no more.
+    pub(super) fn is_create(&self) -> bool {
+        self.text.strip_prefix("create -f ").is_some_and(|manifest| !manifest.contains(' '))
+    }
+
+    /// The words, each replaced by what `names` says it stands for.
+    fn words<'a>(&'a self, names: &'a BTreeMap<String, String>) -> Vec<&'a str> {
+        self.text.split_whitespace().map(|word| names.get(word).map_or(word, String::as_str)).collect()
+    }
+
+    /// The request of a verb that changes a pod or a job, which needs no kubectl.
+    pub(super) fn change(&self, now: Timestamp, namespace: &str, names: &BTreeMap<String, String>) -> Option<Change> {
+        let words = self.words(names);
         if let ["bind", pod, node] = words[..] {
             let target = json!({ "kind": "Node", "name": node });
             let binding =
                 json!({ "apiVersion": "v1", "kind": "Binding", "metadata": { "name": pod }, "target": target });
             let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}/binding");
-            return Ok(to_strings(&["create", "--raw", &path, "-f", &manifest(&binding)?]));
+            return Some(Change { method: Method::POST, path, body: binding });
         }
         if let ["evict" | "keep", pod] = words[..] {
             let metadata = json!({ "name": pod, "namespace": namespace });
             let eviction = json!({ "apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata });
             let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}/eviction");
-            return Ok(to_strings(&["create", "--raw", &path, "-f", &manifest(&eviction)?]));
+            return Some(Change { method: Method::POST, path, body: eviction });
         }
-        if let ["own", kind, name, ..] = words[..] {
-            let owner: Value = serde_json::from_str(names.get(OWNER).map_or("null", String::as_str))?;
-            let reference = json!({
-                "apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": owner["metadata"]["name"],
-                "uid": owner["metadata"]["uid"], "controller": true,
-            });
-            let patch = json!({ "metadata": { "ownerReferences": [reference] } }).to_string();
-            return Ok(to_strings(&["patch", kind, name, "--type=merge", "-p", &patch]));
-        }
-        if let ["reserve", volume, ..] = words[..] {
-            let claim: Value = serde_json::from_str(names.get(OWNER).map_or("null", String::as_str))?;
-            let metadata = &claim["metadata"];
-            let reference = json!({
-                "apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": metadata["namespace"],
-                "name": metadata["name"], "uid": metadata["uid"],
-            });
-            let patch = json!({ "spec": { "claimRef": reference } }).to_string();
-            return Ok(to_strings(&["patch", "pv", volume, "--type=merge", "-p", &patch]));
-        }
-        Ok(match change(&words, now) {
-            Some((kind, name, subresource, patch)) => {
-                let patch = patch.to_string();
-                let mut command = to_strings(&["patch", kind, name, "--type=merge", "-p", &patch]);
-                command.extend(subresource.then(|| "--subresource=status".to_owned()));
-                command
+        let (group, plural, name, status) = status(&words, now)?;
+        let path = format!("/{group}/namespaces/{namespace}/{plural}/{name}/status");
+        Some(Change { method: Method::PATCH, path, body: json!({ "status": status }) })
+    }
+
+    /// The words of the command of kubectl, if the line is no [`Self::change`].
+    pub(super) fn command(&self, names: &BTreeMap<String, String>) -> anyhow::Result<Vec<String>> {
+        let words = self.words(names);
+        let merge = |kind: &str, name: &str, patch: &Value| {
+            ["patch", kind, name, "--type=merge", "-p", &patch.to_string()].map(str::to_owned).to_vec()
+        };
+        let owner: Value = serde_json::from_str(names.get(OWNER).map_or("null", String::as_str))?;
+        let metadata = &owner["metadata"];
+        Ok(match words[..] {
+            ["hold", kind, name] => merge(kind, name, &json!({ "metadata": { "finalizers": [HOLD] } })),
+            ["release", kind, name] => merge(kind, name, &json!({ "metadata": { "finalizers": null } })),
+            ["own", kind, name, ..] => {
+                let reference = json!({
+                    "apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": metadata["name"],
+                    "uid": metadata["uid"], "controller": true,
+                });
+                merge(kind, name, &json!({ "metadata": { "ownerReferences": [reference] } }))
             }
-            None => to_strings(&words),
+            ["reserve", volume, ..] => {
+                let reference = json!({
+                    "apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": metadata["namespace"],
+                    "name": metadata["name"], "uid": metadata["uid"],
+                });
+                merge("pv", volume, &json!({ "spec": { "claimRef": reference } }))
+            }
+            _ => words.into_iter().map(str::to_owned).collect(),
         })
+    }
+}
+
+/// A change that is made without kubectl.
+pub(super) struct Change {
+    method: Method,
+    path: String,
+    body: Value,
+}
+
+impl Change {
+    /// The request; a patch is a merge patch.
+    pub(super) fn request(&self) -> anyhow::Result<Request<Vec<u8>>> {
+        let type_ = if self.method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+        let request = Request::builder().method(&self.method).uri(&self.path).header("content-type", type_);
+        Ok(request.body(serde_json::to_vec(&self.body)?)?)
     }
 }
 
@@ -198,11 +221,10 @@ fn selector(word: &str) -> Option<(&str, &str)> {
     (!name.is_empty() && name.chars().all(is_name) && key.chars().all(is_name)).then_some((name, key))
 }
 
-/// The kind, the name, and the merge patch of a verb, which may be one of the status.
-fn change<'a>(words: &[&'a str], now: Timestamp) -> Option<(&'a str, &'a str, bool, Value)> {
+/// The group, the plural and the name of an object, and the status that a verb gives it.
+fn status<'a>(words: &[&'a str], now: Timestamp) -> Option<(&'static str, &'static str, &'a str, Value)> {
     let hour_ago = (now - SignedDuration::from_hours(1)).strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let condition = |type_: &str, reason: &str| json!({ "type": type_, "status": "True", "reason": reason, "lastTransitionTime": hour_ago });
-    let status = |status: Value| json!({ "status": status });
     Some(match *words {
         [verb @ ("ready" | "unready"), pod, ref addresses @ ..] => {
             let mut ready = condition("Ready", "Runs");
@@ -215,7 +237,7 @@ fn change<'a>(words: &[&'a str], now: Timestamp) -> Option<(&'a str, &'a str, bo
                 running["podIP"] = all[0]["ip"].clone();
                 running["podIPs"] = json!(all);
             }
-            ("pod", pod, true, status(running))
+            ("api/v1", "pods", pod, running)
         }
         ["exit", code, pod] => {
             let phase = if code == "0" { "Succeeded" } else { "Failed" };
@@ -224,25 +246,23 @@ fn change<'a>(words: &[&'a str], now: Timestamp) -> Option<(&'a str, &'a str, bo
                 "name": "main", "image": "", "imageID": "", "ready": false, "restartCount": 0,
                 "state": { "terminated": ended },
             });
-            ("pod", pod, true, status(json!({ "phase": phase, "containerStatuses": [container] })))
+            ("api/v1", "pods", pod, json!({ "phase": phase, "containerStatuses": [container] }))
         }
         ["finish", job, "Complete"] => {
             let conditions = ["SuccessCriteriaMet", "Complete"].map(|type_| condition(type_, "CompletionsReached"));
             let times = json!({
                 "startTime": hour_ago, "completionTime": hour_ago, "succeeded": 1, "conditions": conditions,
             });
-            ("job", job, true, status(times))
+            ("apis/batch/v1", "jobs", job, times)
         }
         ["finish", job, _] => {
             let conditions = ["FailureTarget", "Failed"].map(|type_| condition(type_, "BackoffLimitExceeded"));
-            ("job", job, true, status(json!({ "startTime": hour_ago, "conditions": conditions })))
+            ("apis/batch/v1", "jobs", job, json!({ "startTime": hour_ago, "conditions": conditions }))
         }
         ["due", cron_job] => {
             let long_ago = (now - SignedDuration::from_hours(24 * 400)).strftime("%Y-%m-%dT00:00:00Z").to_string();
-            ("cronjob", cron_job, true, status(json!({ "lastScheduleTime": long_ago })))
+            ("apis/batch/v1", "cronjobs", cron_job, json!({ "lastScheduleTime": long_ago }))
         }
-        ["hold", kind, name] => (kind, name, false, json!({ "metadata": { "finalizers": [HOLD] } })),
-        ["release", kind, name] => (kind, name, false, json!({ "metadata": { "finalizers": null } })),
         _ => return None,
     })
 }
@@ -253,13 +273,24 @@ mod tests {
 
     use jiff::Timestamp;
 
-    use super::{read, selector};
+    use super::{Line, read, selector};
+
+    fn names() -> BTreeMap<String, String> {
+        BTreeMap::from([("sum[1]".to_owned(), "sum-1-x".to_owned())])
+    }
+
+    fn line(text: &str) -> Line {
+        read(text, &BTreeMap::new()).expect("the line is sound")
+    }
 
     fn command(text: &str) -> Vec<String> {
-        let line = read(text, &BTreeMap::new()).expect("the line is sound");
-        let names = BTreeMap::from([("sum[1]".to_owned(), "sum-1-x".to_owned())]);
-        let manifest = |object: &serde_json::Value| Ok(object["kind"].to_string());
-        line.command(Timestamp::UNIX_EPOCH, "jobs", &names, manifest).expect("it is a command")
+        line(text).command(&names()).expect("it is a command")
+    }
+
+    /// Method, path and body.
+    fn change(text: &str) -> String {
+        let change = line(text).change(Timestamp::UNIX_EPOCH, "jobs", &names()).expect("it needs no kubectl");
+        format!("{} {} {}", change.method, change.path, change.body)
     }
 
     #[test]
@@ -272,12 +303,21 @@ mod tests {
     }
 
     #[test]
-    fn a_verb_is_a_command_of_kubectl() {
-        assert_eq!(command("exit 3 sum[1]")[..4], ["patch", "pod", "sum-1-x", "--type=merge"]);
-        assert_eq!(command("bind a n-1")[2], "/api/v1/namespaces/jobs/pods/a/binding");
+    fn a_verb_is_a_request_or_a_command_of_kubectl() {
+        assert!(change("exit 3 sum[1]").starts_with("PATCH /api/v1/namespaces/jobs/pods/sum-1-x/status {"));
+        assert!(change("due tick").starts_with("PATCH /apis/batch/v1/namespaces/jobs/cronjobs/tick/status {"));
+        assert!(change("bind a n-1").starts_with("POST /api/v1/namespaces/jobs/pods/a/binding {"));
+        assert!(change("evict a").starts_with("POST /api/v1/namespaces/jobs/pods/a/eviction {"));
+        assert!(change("unready a 10.0.0.1,fd00::1").contains(r#""podIPs":[{"ip":"10.0.0.1"},{"ip":"fd00::1"}]"#));
         assert_eq!(command("hold pod a")[5], r#"{"metadata":{"finalizers":["example.com/hold"]}}"#);
-        assert!(command("unready a 10.0.0.1,fd00::1")[5].contains(r#""podIPs":[{"ip":"10.0.0.1"},{"ip":"fd00::1"}]"#));
-        assert_eq!(command("evict a")[2], "/api/v1/namespaces/jobs/pods/a/eviction");
         assert_eq!(command("delete pod sum[1]"), ["delete", "pod", "sum-1-x"]);
+        assert!(line("delete pod a").change(Timestamp::UNIX_EPOCH, "jobs", &names()).is_none());
+    }
+
+    #[test]
+    fn only_a_creation_without_flags_is_made_with_others() {
+        let is_create = |text: &str| Line { text: text.to_owned() }.is_create();
+        assert!(is_create("create -f a.yaml"));
+        assert!(!is_create("create -f a.yaml --save-config") && !is_create("create namespace a"));
     }
 }

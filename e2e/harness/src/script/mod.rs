@@ -27,7 +27,8 @@
 //! | `takeover` | the rounds before which managers change, counted from 1: `at_rest` before its changes, `amid` after them |
 //!
 //! A manifest is named `NAME.yaml`, or `KIND-NAME.yaml` if several have that name. In a round no object is changed twice: what a controller does between two changes is not determined. `CONTROLLER[KEY]` stands for a pod or job of a controller, where `KEY` is a completion index, a node,
-//! `waiting`, `ready`, `held` (by a finalizer), or empty; of several, an object that is not ready comes first.
+//! `waiting`, `ready`, `held` (by a finalizer), the tag of the image of a deployment's pod, or empty; of several, an object
+//! that is not ready comes first. In a patch or a manifest `uid(KIND/NAME)` stands for the uid of an object that is recorded.
 //!
 //! | verb | meaning |
 //! | --- | --- |
@@ -90,7 +91,7 @@ macro_rules! script {
         $crate::inventory::submit! {
             $crate::scenario::Scenario {
                 name: concat!($name, "/acts_as_recorded"),
-                setup: $crate::scenario::Setup::of("").ours().with_own_managers(),
+                setup: $crate::scenario::Setup::of("").ours().on_own_planes(),
                 source: $file,
                 run: |_| Box::pin(async { $crate::script::play(&$crate::script::ScriptFile { name: $name, path: $file }).await }),
             }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Error, Result, bail, ensure};
 use futures::future::try_join_all;
+use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::ScriptFile;
@@ -12,7 +13,7 @@ use super::compare::{differences, stale};
 use super::line::{self, Line};
 use super::metrics::Metrics;
 use super::read::Script;
-use super::record::{Names, Objects, Record};
+use super::record::{Names, Objects, Record, UID};
 use crate::audit::forbidden;
 use crate::clock;
 use crate::control_plane::{ControlPlane, Options};
@@ -24,16 +25,19 @@ use crate::subject::Subject;
 use crate::wait::{PATIENCE, throughout};
 
 /// A change has had its effect when nothing else has changed for so long.
-const QUIET: Duration = Duration::from_millis(1_500);
+const QUIET: Duration = Duration::from_secs(1);
 
-/// As [`QUIET`], when a manager has just been started: its caches fill first.
-const STARTED: Duration = Duration::from_secs(4);
+/// As [`QUIET`], when a manager has just been started: its caches fill first, within half a second on a busy machine.
+const STARTED: Duration = Duration::from_millis(2_500);
+
+/// Time between two readings of all objects, which cost the API servers more than the managers do.
+const POLL: Duration = Duration::from_millis(200);
 
 /// How long control planes may differ after a round.
 const SAME: Duration = Duration::from_secs(30);
 
 /// For how long a new manager must not write what is at rest.
-const REST: Duration = Duration::from_secs(5);
+const REST: Duration = Duration::from_secs(3);
 
 /// Plays a script; see [the page](super).
 ///
@@ -107,7 +111,7 @@ async fn are_alike(script: &Script, players: &mut [Player<'_>]) -> Result<Record
             ensure!(differing.is_empty(), "they differ: {}", differing.join("\n"));
             bail!("they do not come to rest");
         }
-        sleep(Duration::from_millis(100)).await;
+        sleep(POLL).await;
     }
 }
 
@@ -251,39 +255,68 @@ impl<'a> Player<'a> {
             ensure!(written.is_empty(), "it wrote {written:?}");
             Ok(())
         })
-        .await
+        .await?;
+        // Its caches have been filled meanwhile.
+        self.has_started = false;
+        Ok(())
     }
 
     async fn make(&self, lines: impl Iterator<Item = &Line>) -> Result<()> {
         let objects = Objects::read(&self.plane.client(), self.script).await?;
         let namespace = &self.script.namespaces[0];
         let kubectl = self.kubectl(namespace);
-        let mut names = BTreeMap::new();
+        let (mut names, mut used) = (BTreeMap::new(), BTreeSet::new());
         for (file, object) in &self.script.manifests {
             names.insert(file.clone(), kubectl.manifest(object)?);
         }
-        for line in lines {
+        let needs_uids = |line: &Line| {
+            let manifests = line.text().split_whitespace().filter_map(|word| self.script.manifests.get(word));
+            line.text().contains(UID) || manifests.into_iter().any(|it| it.to_string().contains(UID))
+        };
+        let mut lines = lines.peekable();
+        while let Some(line) = lines.next() {
+            let with_uids =
+                if needs_uids(line) { Some(Objects::read(&self.plane.client(), self.script).await?) } else { None };
+            if let Some(objects) = &with_uids {
+                for (file, object) in &self.script.manifests {
+                    let object = serde_json::from_str(&objects.with_uids(&object.to_string()))?;
+                    names.insert(file.clone(), kubectl.manifest(&object)?);
+                }
+            }
             for (word, controller, key) in line.selectors() {
-                let found = objects.dependent(namespace, controller, key);
+                let found = objects.dependent(namespace, controller, key, &used);
                 let found = found.with_context(|| format!("there is no {word} for `{}`", line.text()))?;
                 names.insert(word.to_owned(), found.to_owned());
+                used.insert(found.to_owned());
             }
             if let Some((metric, value)) = line.metric() {
                 let metrics = self.metrics.as_ref().context("the script has no `metrics: true`")?;
                 metrics.set(metric, value)?;
                 continue;
             }
+            if let Some(change) = line.change(clock::now(), namespace, &names) {
+                let answer = self.plane.client().request::<Value>(change.request()?).await;
+                match answer {
+                    Ok(_) if !line.is_refused() => {}
+                    Err(kube::Error::Api(refusal))
+                        if line.is_refused() && refusal.message.contains("disruption budget") => {}
+                    other => bail!("`{}`: {other:?}", line.text()),
+                }
+                continue;
+            }
             if let Some((kind, name)) = line.owner() {
                 let owner = kubectl.run(&format!("get {kind} {name} -o json")).await?;
                 names.insert(line::OWNER.to_owned(), owner);
             }
-            let command = line.command(clock::now(), namespace, &names, |it| kubectl.manifest(it))?;
-            if line.is_refused() {
-                let refused = kubectl.refused(&command.join(" ")).await?;
-                ensure!(refused.contains("disruption budget"), "`{}` was refused otherwise: {refused}", line.text());
-            } else {
-                kubectl.run_words(&command).await?;
+            let mut command = line.command(&names)?;
+            // A process for each of many objects would take longer than all else.
+            while let Some(next) = lines.next_if(|next| line.is_create() && next.is_create() && !needs_uids(next)) {
+                command.extend(next.command(&names)?.into_iter().skip(1));
             }
+            if let Some(objects) = &with_uids {
+                command.iter_mut().for_each(|word| *word = objects.with_uids(word));
+            }
+            kubectl.run_words(&command).await?;
         }
         Ok(())
     }

@@ -30,6 +30,9 @@ const UNCOUNTED: &str = "batch.kubernetes.io/job-tracking";
 /// Kinds whose controllers write the generation that they have seen.
 const OBSERVING: [&str; 5] = ["DaemonSet", "Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"];
 
+/// How text begins that stands for the uid of an object.
+pub(super) const UID: &str = "uid(";
+
 /// What there is, in lines without names, times and versions that differ from run to run.
 pub(super) type Record = BTreeSet<String>;
 
@@ -74,28 +77,50 @@ impl Objects {
         objects.map(line).collect()
     }
 
-    /// The name of an active pod of a controller, or of an unfinished job of a cron job. `key` is its index, its node, a
-    /// state, or empty. One that is not ready comes first.
-    pub(super) fn dependent(&self, namespace: &str, controller: &str, key: &str) -> Option<&str> {
+    /// The name of an active pod of a controller, or of an unfinished job of a cron job. `key` is its index, its node, the
+    /// tag of its image if it is of a deployment, a state, or empty. One that is not ready comes first.
+    /// It is none of `used`.
+    pub(super) fn dependent(
+        &self,
+        namespace: &str,
+        controller: &str,
+        key: &str,
+        used: &BTreeSet<String>,
+    ) -> Option<&str> {
         let is_meant = |it: &&Value| {
             let metadata = &it["metadata"];
+            let owner = &metadata["ownerReferences"][0];
+            let of_deployment = text(&owner["name"]).rsplit_once('-').filter(|_| owner["kind"] == "ReplicaSet");
+            let is_of_deployment = of_deployment.is_some_and(|(deployment, _)| deployment == controller);
             let is_dependent = metadata["namespace"] == namespace
-                && metadata["ownerReferences"][0]["name"] == controller
+                && (owner["name"] == controller || is_of_deployment)
                 && ["Pod", "Job"].iter().any(|kind| it["kind"] == *kind);
+            let tag = text(&it["spec"]["containers"][0]["image"]).rsplit_once(':').map(|(_, tag)| tag);
+            let has_tag = is_of_deployment && tag == Some(key);
             let is_held = metadata["finalizers"].as_array().is_some_and(|all| all.iter().any(|it| it == HOLD));
             let is_active = metadata["deletionTimestamp"].is_null()
                 && !["Succeeded", "Failed"].iter().any(|phase| it["status"]["phase"] == *phase)
                 && !["Complete", "Failed"].iter().any(|ended| is_true(it, ended));
             is_dependent
+                && !used.contains(text(&metadata["name"]))
                 && match key {
                     "held" => is_held,
                     "ready" => is_active && is_true(it, "Ready"),
                     "waiting" => is_active && !is_held && !is_true(it, "Ready"),
-                    _ => is_active && (key.is_empty() || key == index(it) || key == node(it)),
+                    _ => is_active && (key.is_empty() || key == index(it) || key == node(it) || has_tag),
                 }
         };
         let found = self.0.iter().filter(is_meant);
         found.min_by_key(|it| (is_true(it, "Ready"), text(&it["metadata"]["name"])))?["metadata"]["name"].as_str()
+    }
+
+    /// A text in which `uid(KIND/NAME)` is replaced by the uid of that object.
+    pub(super) fn with_uids(&self, text_: &str) -> String {
+        self.0.iter().filter(|it| it["kind"] != "Event").fold(text_.to_owned(), |text_, it| {
+            let metadata = &it["metadata"];
+            let named = format!("uid({}/{})", text(&it["kind"]).to_lowercase(), text(&metadata["name"]));
+            text_.replace(&named, text(&metadata["uid"]))
+        })
     }
 
     /// Whether a controller has work that it knows of: a change of the spec that it has not seen, a finished pod that its
@@ -129,8 +154,8 @@ pub(super) struct Names {
     counts: BTreeMap<String, usize>,
     /// The certificate of the cluster's authority, as text and as secrets have it.
     authority: [String; 2],
-    /// The hashes of daemon sets' revisions, of which the page of the controller says why they differ, in order, with
-    /// the names of the sets.
+    /// The hashes of daemon sets' revisions and of replica sets, of which the pages of the controllers say why they
+    /// differ, in order, with the names of the daemon sets and deployments.
     hashes: Vec<(String, String)>,
 }
 
@@ -142,9 +167,11 @@ impl Names {
 
     /// The fields of all objects, one a line, and their events.
     pub(super) fn record(&mut self, objects: &Objects, script: &Script) -> Record {
-        for object in &objects.0 {
-            self.see(object);
-        }
+        let mut in_order: Vec<&Value> = objects.0.iter().collect();
+        in_order.sort_by_key(|it| (text(&it["metadata"]["creationTimestamp"]), revision(it)));
+        // The names of pods have the hashes of their replica sets.
+        in_order.iter().for_each(|object| self.see_hash(object));
+        in_order.iter().for_each(|object| self.see(object));
         let now = clock::now();
         let mut lines: BTreeMap<String, i64> = BTreeMap::new();
         for object in &objects.0 {
@@ -162,15 +189,23 @@ impl Names {
         lines.into_iter().map(|(line, count)| format!("{line} (x{count})")).collect()
     }
 
+    fn see_hash(&mut self, object: &Value) {
+        let metadata = &object["metadata"];
+        let owner = &metadata["ownerReferences"][0];
+        let label = match [text(&object["kind"]), text(&owner["kind"])] {
+            ["ControllerRevision", "DaemonSet"] => "controller-revision-hash",
+            ["ReplicaSet", "Deployment"] => "pod-template-hash",
+            _ => "",
+        };
+        let hash = text(&metadata["labels"][label]).to_owned();
+        let hash = (text(&owner["name"]).to_owned(), hash);
+        if !hash.1.is_empty() && !self.hashes.contains(&hash) {
+            self.hashes.push(hash);
+        }
+    }
+
     fn see(&mut self, object: &Value) {
         let metadata = &object["metadata"];
-        if object["kind"] == "ControllerRevision" && metadata["ownerReferences"][0]["kind"] == "DaemonSet" {
-            let hash = text(&metadata["labels"]["controller-revision-hash"]).to_owned();
-            let hash = (text(&metadata["ownerReferences"][0]["name"]).to_owned(), hash);
-            if !self.hashes.contains(&hash) {
-                self.hashes.push(hash);
-            }
-        }
         let uid = text(&metadata["uid"]).to_owned();
         if object["kind"] != "Event" && !self.uids.contains_key(&uid) {
             let name = self.words(text(&metadata["name"]));
@@ -224,7 +259,7 @@ impl Names {
         }
     }
 
-    /// A string without what is random in it: uids, ends of names, and hashes of daemon sets.
+    /// A string without what is random in it: uids, ends of names, and hashes.
     fn words(&self, text: &str) -> String {
         let is_of_word = |it: char| it.is_ascii_alphanumeric() || it == '-';
         let mut words = String::new();
@@ -247,11 +282,14 @@ impl Names {
             return "<uid>".to_owned();
         }
         let (start, end) = word.rsplit_once('-').map_or(("", word), |(start, end)| (start, end));
+        if end.is_empty() && !start.is_empty() {
+            return format!("{}-", self.word(start));
+        }
         if let Some((of, _)) = self.hashes.iter().find(|(_, hash)| hash == end) {
             let number = self.hashes.iter().filter(|(set, _)| set == of).position(|(_, hash)| hash == end);
             return format!("{start}-<hash {}>", number.unwrap_or_default());
         }
-        if !start.is_empty() && is_random(end) { format!("{start}-?") } else { word.to_owned() }
+        if !start.is_empty() && is_random(end) { format!("{}-?", self.word(start)) } else { word.to_owned() }
     }
 }
 
@@ -337,6 +375,11 @@ fn is_true(object: &Value, condition: &str) -> bool {
     conditions.into_iter().any(|it| it["type"] == condition && it["status"] == "True")
 }
 
+/// The revision of a replica set; 0 of anything else.
+fn revision(object: &Value) -> u64 {
+    text(&object["metadata"]["annotations"]["deployment.kubernetes.io/revision"]).parse().unwrap_or_default()
+}
+
 fn index(pod: &Value) -> &str {
     text(&pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"])
 }
@@ -360,6 +403,8 @@ fn is_ignored(event: &Value, script: &Script) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use serde_json::{Value, json};
 
     use super::{Names, Objects};
@@ -496,10 +541,51 @@ mod tests {
         let mut second = pod("sum-c", "2", "Pending");
         second["metadata"]["annotations"] = json!({ "batch.kubernetes.io/job-completion-index": "3" });
         let objects = Objects(vec![ready, second, pod("sum-d", "3", "Failed")]);
-        assert_eq!(objects.dependent("jobs", "sum", ""), Some("sum-c"));
-        assert_eq!(objects.dependent("jobs", "sum", "3"), Some("sum-c"));
-        assert_eq!(objects.dependent("jobs", "sum", "4"), None);
-        assert_eq!(objects.dependent("other", "sum", ""), None);
+        assert_eq!(objects.dependent("jobs", "sum", "", &BTreeSet::new()), Some("sum-c"));
+        assert_eq!(objects.dependent("jobs", "sum", "3", &BTreeSet::new()), Some("sum-c"));
+        assert_eq!(objects.dependent("jobs", "sum", "4", &BTreeSet::new()), None);
+        assert_eq!(objects.dependent("other", "sum", "", &BTreeSet::new()), None);
+        let used = BTreeSet::from(["sum-c".to_owned()]);
+        assert_eq!(objects.dependent("jobs", "sum", "", &used), Some("sum-b"), "a round changes an object once");
+    }
+
+    #[test]
+    fn a_pod_of_a_deployment_is_found_by_the_tag_of_its_image() {
+        let of = |name: &str, tag: &str| {
+            let mut pod = pod(name, name, "Pending");
+            pod["metadata"]["ownerReferences"][0] = json!({ "kind": "ReplicaSet", "name": "web-6d4f" });
+            pod["spec"]["containers"] = json!([{ "image": format!("example/main:{tag}") }]);
+            pod
+        };
+        let objects = Objects(vec![of("web-6d4f-b", "1"), of("web-6d4f-c", "2")]);
+        assert_eq!(objects.dependent("jobs", "web", "2", &BTreeSet::new()), Some("web-6d4f-c"));
+        assert_eq!(objects.dependent("jobs", "web", "", &BTreeSet::new()), Some("web-6d4f-b"));
+        assert_eq!(objects.dependent("jobs", "web", "3", &BTreeSet::new()), None);
+    }
+
+    #[test]
+    fn replica_sets_with_other_hashes_read_alike() {
+        let lines = |first: &str, second: &str| {
+            let set = |hash: &str, revision: &str| {
+                json!({
+                    "kind": "ReplicaSet",
+                    "metadata": {
+                        "name": format!("web-{hash}"), "namespace": "jobs", "uid": hash,
+                        "labels": { "pod-template-hash": hash },
+                        "annotations": { "deployment.kubernetes.io/revision": revision },
+                        "ownerReferences": [{ "kind": "Deployment", "name": "web" }],
+                    },
+                })
+            };
+            record(&[set(first, "1"), set(second, "2")])
+        };
+        assert_eq!(lines("5d8f6c7b9", "77aa8b6c4"), lines("99bb5c6d8", "4c5d6f7b8"));
+    }
+
+    #[test]
+    fn a_uid_stands_for_an_object() {
+        let objects = Objects(vec![pod("sum-b", "17", "Pending")]);
+        assert_eq!(objects.with_uids(r#"["uid(pod/sum-b)"]"#), r#"["17"]"#);
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::audit::forbidden;
 use crate::control_plane::{ApiServer, ControlPlane, Options};
 use crate::manager_log::{Finding, findings};
 use crate::process::Process;
-use crate::scenario::{Case, Selected, start_manager};
+use crate::scenario::{Case, Runs, Scenario, Selected, start_manager};
 use crate::subject::Subject;
 use crate::wait::{PATIENCE, eventually};
 use crate::{helpers, nodes};
@@ -182,8 +182,14 @@ impl<'a> Lane<'a> {
     async fn run_in_time(&self, selected: Selected, log: Option<&SharedLog>) -> bool {
         let started = Instant::now();
         let case = Case::new(&self.plane, selected);
-        let in_namespace = in_namespace(case.clone(), self.on, selected.scenario.run);
-        let guarded = AssertUnwindSafe(in_namespace).catch_unwind();
+        let Scenario { setup, run, .. } = selected.scenario;
+        let running = match setup.runs {
+            Runs::OnOwnPlanes => run(case.clone()),
+            Runs::OnSharedManager | Runs::WithOwnManagers | Runs::Exclusively => {
+                in_namespace(case.clone(), self.on, *run).boxed_local()
+            }
+        };
+        let guarded = AssertUnwindSafe(running).catch_unwind();
         let result = match tokio::time::timeout(LIMIT, guarded).await {
             Ok(Ok(result)) => result,
             Ok(Err(_)) => Err(anyhow!("it panicked")),

@@ -29,11 +29,8 @@ use crate::scenario::{Selected, all};
 use crate::subject::Subject;
 
 /// Scenarios that a sandbox cannot show, by a part of their names, each with the reason.
-const NOT_ON_A_SANDBOX: [(&str, &str); 24] = [
+const NOT_ON_A_SANDBOX: [(&str, &str); 16] = [
     ("/acts_as_recorded", WITH_UPSTREAM),
-    ("/gives_back", WITH_UPSTREAM),
-    ("/take_over", WITH_UPSTREAM),
-    ("/takes_over", WITH_UPSTREAM),
     ("handed_over", WITH_UPSTREAM),
     ("api/", "the table of API scenarios is played in the sandbox's own tests"),
     ("envtest/", "about the binaries of a control plane"),
@@ -41,18 +38,13 @@ const NOT_ON_A_SANDBOX: [(&str, &str); 24] = [
         "garbage-collector/collects_kinds_that_come_and_go",
         "the objects of a definition that is deleted go without an event there",
     ),
-    ("namespace/names_what_is_in_the_way", "it has no aggregated API"),
-    ("resourcequota/limits_pods_and_services", "quotas are stored and not enforced"),
     ("resourcequota/counts_custom_objects", "quotas are stored and not enforced"),
     ("host/", "about the host and its users, not about an API"),
     ("serving/", "it reviews neither tokens nor access"),
+    ("serviceaccount-token/tokens_are_accepted", "its only user may do everything, and it reviews no tokens"),
     ("identities/", "it issues no tokens of service accounts, and its only user may do everything"),
     ("deploy/has_the_rights", "it issues no tokens of service accounts, and its only user may do everything"),
-    ("horizontal-pod-autoscaler/", "it has no aggregated API"),
     ("hello/labels_namespaces", "counts requests by the API server's metrics"),
-    ("replicaset/quota", "quotas are stored and not enforced"),
-    ("endpoints/have_the_pods", "every node there has a kubelet, which gives pods their addresses"),
-    ("endpointslice/leads_to_the_pods", "every node there has a kubelet, which gives pods their addresses"),
     ("deployment/rolls_through", "its API server and its storage are one process"),
     ("deployment/may_not_make_a_set", "every user may do everything"),
     ("deployment/may_not_make_a_pod", "every user may do everything"),

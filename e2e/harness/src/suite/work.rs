@@ -28,7 +28,7 @@ impl Work {
             let Setup { runs, controllers, .. } = it.scenario.setup;
             match runs {
                 Runs::Exclusively => work.exclusive.push(it),
-                Runs::WithOwnManagers => work.apart.push(it),
+                Runs::WithOwnManagers | Runs::OnOwnPlanes => work.apart.push(it),
                 Runs::OnSharedManager => {
                     let is_same =
                         |shared: &&mut Shared| (shared.subject, shared.controllers) == (it.subject, controllers);

@@ -1,15 +1,11 @@
-//! Deployments: what users do with kubectl, crashes and changes of the manager, and a comparison with the peer step by
-//! step.
+//! Deployments: the commands of kubectl, crashes of the manager, and outages. A script compares the rest.
 
 mod deletion;
 mod edits;
 mod kills;
 mod outages;
 mod progress;
-mod recorded;
 mod rollouts;
-mod state;
-mod takeover;
 pub(super) mod watch;
 
 use anyhow::{Context, Result, ensure};
@@ -24,12 +20,8 @@ use serde_json::{Value, json};
 kcm_e2e_harness::scenarios! {
     Setup::of(CONTROLLERS).ours().with_own_managers() => {
         "deployment/survives_kills": kills::survives_kills,
-        "deployment/takes_over": takeover::takes_over,
-        "deployment/gives_back": takeover::gives_back,
     }
     Setup::of(CONTROLLERS).ours().exclusively() => {
-        // A step is over when nothing has changed for a while: a busy machine would end it too early.
-        "deployment/acts_as_recorded": recorded::acts_as_recorded,
         // Upstream's informers back off each by itself: after the third outage it was not done within a minute.
         "deployment/rolls_through_outages_of_the_api_server": outages::of_the_api_server,
         "deployment/rolls_through_a_hang_of_the_api_server": outages::hang_of_the_api_server,

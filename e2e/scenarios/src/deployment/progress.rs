@@ -9,7 +9,6 @@ use kcm_e2e_harness::wait::eventually;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::json;
 
-use super::state::State;
 use super::{Objects, condition, deployment, held, image, is_waiting, reports, uids};
 
 /// The columns of `kubectl get -w` change during a rollout only as the strategy allows.
@@ -37,10 +36,10 @@ pub(super) async fn is_watched(case: Case) -> Result<()> {
     for updated in 1..=3 {
         // One new pod exists and waits; all three that must be available are.
         shows(Row { ready: 3, asked: 3, updated, available: 3 }).await?;
-        State::quiet(&objects).await?;
-        let pods = objects.pods_of("web").await?;
-        let waiting = pods.iter().find(|pod| is_waiting(pod)).context("no pod waits")?;
-        objects.run(waiting).await?;
+        let waiting = eventually("a pod that waits", async || {
+            objects.pods_of("web").await?.into_iter().find(is_waiting).context("no pod waits")
+        });
+        objects.run(&waiting.await?).await?;
     }
     objects.complete("web").await?;
     shows(Row { ready: 3, asked: 3, updated: 3, available: 3 }).await?;

@@ -103,7 +103,7 @@ async fn change(maps: &Maps, random: &mut Rng, number: usize) -> Result<()> {
             {
                 owners.push(reference(&second, random.bool()));
             }
-            maps.create_with(&format!("dependent-{number}"), owners, &[]).await.map(drop)
+            maps.create_with(&format!("dependent-{number}"), owners).await.map(drop)
         }
     }
 }

@@ -5,13 +5,9 @@ use k8s_openapi::api::core::v1 as corev1;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as metav1;
 use kcm_e2e_harness::wait::eventually;
 use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use serde_json::json;
+use kube::api::{Api, DeleteParams, ListParams, PostParams};
 
 use super::super::alone::Alone;
-
-/// A finalizer that nothing but a scenario removes.
-pub(super) const HOLD: &str = "example.com/hold";
 
 /// The config maps of a namespace.
 pub(super) struct Maps(pub(super) Api<corev1::ConfigMap>);
@@ -24,45 +20,22 @@ impl Maps {
     /// Creates one, whose owner it blocks.
     pub(super) async fn create(&self, name: &str, owner: Option<&corev1::ConfigMap>) -> Result<corev1::ConfigMap> {
         let owners: Vec<_> = owner.into_iter().map(|owner| reference(owner, true)).collect();
-        self.create_with(name, owners, &[]).await
-    }
-
-    /// Creates one that is held by a finalizer, and blocks its owner.
-    pub(super) async fn create_held(&self, name: &str, owner: Option<&corev1::ConfigMap>) -> Result<corev1::ConfigMap> {
-        let owners: Vec<_> = owner.into_iter().map(|owner| reference(owner, true)).collect();
-        self.create_with(name, owners, &[HOLD]).await
+        self.create_with(name, owners).await
     }
 
     pub(super) async fn create_with(
         &self,
         name: &str,
         owners: Vec<metav1::OwnerReference>,
-        finalizers: &[&str],
     ) -> Result<corev1::ConfigMap> {
         let mut map = corev1::ConfigMap::default();
         map.metadata.name = Some(name.to_owned());
         map.metadata.owner_references = (!owners.is_empty()).then_some(owners);
-        map.metadata.finalizers = Some(finalizers.iter().map(|&finalizer| finalizer.to_owned()).collect());
         self.0.create(&PostParams::default(), &map).await.with_context(|| format!("cannot create {name}"))
     }
 
     pub(super) async fn delete(&self, name: &str, policy: &DeleteParams) -> Result<()> {
         self.0.delete(name, policy).await.map(drop).with_context(|| format!("cannot delete {name}"))
-    }
-
-    /// Takes [`HOLD`] away from one that has no other finalizer of its own.
-    pub(super) async fn release(&self, name: &str) -> Result<()> {
-        // The collector may remove a finalizer at the same time: what was read must be what is changed.
-        eventually(&format!("{name} to be released"), async || {
-            let metadata = self.0.get(name).await?.metadata;
-            let mut finalizers = metadata.finalizers.unwrap_or_default();
-            finalizers.retain(|finalizer| finalizer != HOLD);
-            let version = metadata.resource_version;
-            let patch = json!({ "metadata": { "finalizers": finalizers, "resourceVersion": version } });
-            self.0.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
-            Ok(())
-        })
-        .await
     }
 
     /// All but what a controller of service accounts adds, by name.
