@@ -133,6 +133,12 @@ fn planted_bugs_are_found_in_scaled_up() {
         scaled_up,
         &[
             Planted {
+                plant: Plant::StatusWithoutVersion,
+                rule: "D1.2",
+                run: 297,
+                schedule: "replicaset shop/web write 6: kill in flight until rest",
+            },
+            Planted {
                 plant: Plant::ConflictIsSuccess,
                 rule: "O2",
                 run: 151,
