@@ -97,5 +97,33 @@ fn planted_bugs_are_found_in_counted() {
 
 #[test]
 fn planted_bugs_are_found_in_indexed() {
-    check_planted(indexed, &[]);
+    check_planted(
+        indexed,
+        &[
+            Planted {
+                plant: Plant::StatusWithoutVersion,
+                rule: "D1.11",
+                run: 33,
+                schedule: "job shop/web write 10: act annotate",
+            },
+            Planted {
+                plant: Plant::ConflictIsSuccess,
+                rule: "D6.2",
+                run: 135,
+                schedule: "job shop/web write 8: act annotate",
+            },
+            Planted {
+                plant: Plant::FailureIsSuccess,
+                rule: "D6.2",
+                run: 146,
+                schedule: "job shop/web write 8: fail before 500",
+            },
+            Planted {
+                plant: Plant::OwnWritesAreForgotten,
+                rule: "D6.4",
+                run: 27,
+                schedule: "job shop/web write 1: hold response until rest",
+            },
+        ],
+    );
 }

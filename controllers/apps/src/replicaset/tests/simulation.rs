@@ -133,6 +133,12 @@ fn planted_bugs_are_found_in_scaled_up() {
         scaled_up,
         &[
             Planted {
+                plant: Plant::StatusWithoutVersion,
+                rule: "D1.2",
+                run: 297,
+                schedule: "replicaset shop/web write 6: kill in flight until rest",
+            },
+            Planted {
                 plant: Plant::ConflictIsSuccess,
                 rule: "O2",
                 run: 151,
@@ -151,5 +157,22 @@ fn planted_bugs_are_found_in_scaled_up() {
 
 #[test]
 fn planted_bugs_are_found_in_disturbed() {
-    check_planted(disturbed, &[]);
+    check_planted(
+        disturbed,
+        &[
+            Planted {
+                plant: Plant::StatusWithoutVersion,
+                rule: "D1.11",
+                run: 26,
+                schedule: "replicaset shop/web read 1: act annotate",
+            },
+            Planted { plant: Plant::OwnWritesAreForgotten, rule: "D2.1", run: 1, schedule: "" },
+            Planted {
+                plant: Plant::LiveReadsAreCached,
+                rule: "D1.4",
+                run: 27,
+                schedule: "replicaset shop/web read 1: act recreate",
+            },
+        ],
+    );
 }

@@ -2,7 +2,7 @@
 
 use kcm_framework::api::KnownView as _;
 use kcm_framework::api::views::StatefulSet;
-use kcm_simulation::{Scenario, check, check_planted};
+use kcm_simulation::{Plant, Planted, Scenario, check, check_planted};
 use kcm_testing::sandbox::Sandbox;
 use serde_json::json;
 
@@ -57,5 +57,27 @@ fn no_perturbation_of_a_rolling_update_breaks_a_rule() {
 
 #[test]
 fn planted_bugs_are_found_in_rolling() {
-    check_planted(rolling, &[]);
+    check_planted(
+        rolling,
+        &[
+            Planted {
+                plant: Plant::StatusWithoutVersion,
+                rule: "D1.11",
+                run: 34,
+                schedule: "statefulset shop/web write 22: act annotate",
+            },
+            Planted {
+                plant: Plant::FailureIsSuccess,
+                rule: "D4.6",
+                run: 92,
+                schedule: "statefulset shop/web write 6: fail before 500",
+            },
+            Planted {
+                plant: Plant::OwnWritesAreForgotten,
+                rule: "O3",
+                run: 45,
+                schedule: "cache controllerrevisions delivery 2: hold until 2 events",
+            },
+        ],
+    );
 }
