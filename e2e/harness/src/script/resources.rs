@@ -1,7 +1,7 @@
 //! The resources that a script can record.
 
 /// The path of the objects of all namespaces, by their plural.
-const PATHS: [(&str, &str); 43] = [
+const PATHS: [(&str, &str); 44] = [
     ("configmaps", "/api/v1"),
     ("endpoints", "/api/v1"),
     ("events", "/api/v1"),
@@ -17,6 +17,7 @@ const PATHS: [(&str, &str); 43] = [
     ("secrets", "/api/v1"),
     ("serviceaccounts", "/api/v1"),
     ("services", "/api/v1"),
+    ("validatingadmissionpolicies", "/apis/admissionregistration.k8s.io/v1"),
     ("controllerrevisions", "/apis/apps/v1"),
     ("daemonsets", "/apis/apps/v1"),
     ("deployments", "/apis/apps/v1"),
