@@ -12,12 +12,7 @@ use super::{running, running_of};
 
 /// Metrics in the table that a scrape of this program does not have, by the beginning of their names, with the reason.
 const ABSENT: &[(&str, &[&str])] = &[
-    (
-        "controllers that are not part of this program",
-        &[
-            "selinux_warning_controller_",
-        ],
-    ),
+    ("controllers that are not part of this program", &["selinux_warning_controller_"]),
     ("there is no root CA to publish in this test", &["clustertrustbundle_publisher_"]),
     ("there are no resource claims in this test: see the tests of the controller", &["dynamic_resource_allocation_"]),
     ("the feature gate DRAResourcePoolStatus is off", &["resourcepoolstatusrequest_controller_"]),
