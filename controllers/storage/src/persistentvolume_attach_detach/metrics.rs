@@ -72,7 +72,13 @@ impl Metrics {
 
 /// The caches that a scrape counts. Empty while the controller does not run, as upstream's followers count nothing.
 #[derive(Clone, Default)]
-pub(super) struct Counted(Arc<Mutex<Option<(World, Arc<State>)>>>);
+pub(super) struct Counted(Arc<Mutex<Option<Caches>>>);
+
+#[derive(Clone)]
+struct Caches {
+    world: World,
+    state: Arc<State>,
+}
 
 impl Counted {
     /// Returns the collector of this manager.
@@ -86,7 +92,7 @@ impl Counted {
 
     /// Counts these caches from now on.
     pub(super) fn show(&self, world: World, state: Arc<State>) {
-        *self.0.lock() = Some((world, state));
+        *self.0.lock() = Some(Caches { world, state });
     }
 }
 
@@ -98,7 +104,7 @@ impl fmt::Debug for Counted {
 
 impl Collector for Counted {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let Some((world, state)) = self.0.lock().clone() else { return Ok(()) };
+        let Some(Caches { world, state }) = self.0.lock().clone() else { return Ok(()) };
         let encoder = &mut encoder;
         encode(
             encoder,

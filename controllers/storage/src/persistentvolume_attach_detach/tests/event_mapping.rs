@@ -137,7 +137,7 @@ fn b_10_nodes_enqueue_what_changes_on_them() {
     };
     let (a, b, wanted) = ("kubernetes.io/csi/d^a", "kubernetes.io/csi/d^b", "kubernetes.io/csi/d^wanted");
     let (key_a, key_b, key_wanted) = (&*format!("volume:{a}"), &*format!("volume:{b}"), &*format!("volume:{wanted}"));
-    let none = node("True", &[], &[]);
+    let unused = node("True", &[], &[]);
     let one = node("True", &[a, "vendor/driver/pv"], &[]);
     let used = node("True", &[a], &[a]);
     let two = node("True", &[a, b], &[a]);
@@ -154,7 +154,7 @@ fn b_10_nodes_enqueue_what_changes_on_them() {
     state.desired.lock().add(&Uid::from("1"), &pod, "n", vec![volume]);
     for (name, change, expected) in [
         ("added", added(&one), &[key_a, key_wanted][..]),
-        ("reported", updated(&none, &one), &[key_a]),
+        ("reported", updated(&unused, &one), &[key_a]),
         ("used", updated(&one, &used), &[key_a]),
         ("another one", updated(&used, &two), &[key_b]),
         ("withdrawn", updated(&two, &used), &[key_b]),

@@ -55,16 +55,13 @@ fn ad_21_ad_23_failures_have_upstreams_messages() {
     let volume = "kubernetes.io/csi/d^h";
     let attach = |failure| Action::of(&Step::FailAttach(failure), volume);
     let detach = |failure| Action::of(&Step::FailDetach(failure), volume);
-    let text = |action: Action| match action {
-        Action::FailAttach(text) | Action::FailDetach(text) => text,
-        other => panic!("{other} is no failure"),
-    };
-    assert_eq!(text(attach(Failure::Driver("no disk"))), "no disk");
-    assert_eq!(text(attach(Failure::BeingDeleted)), "volume attachment is being deleted");
     let timed_out =
         |driver, verb| format!("timed out waiting for external-attacher of {driver} CSI driver to {verb} volume h");
-    assert_eq!(text(attach(Failure::TimedOut)), timed_out("d", "attach"));
-    assert_eq!(text(detach(Failure::TimedOut)), timed_out("unknown", "detach"));
+    assert_eq!(attach(Failure::Driver("no disk")), Action::FailAttach("no disk".to_owned()));
+    let deleting = "volume attachment is being deleted".to_owned();
+    assert_eq!(attach(Failure::BeingDeleted), Action::FailAttach(deleting));
+    assert_eq!(attach(Failure::TimedOut), Action::FailAttach(timed_out("d", "attach")));
+    assert_eq!(detach(Failure::TimedOut), Action::FailDetach(timed_out("unknown", "detach")));
 }
 
 #[test]
