@@ -6,8 +6,8 @@ use std::sync::Arc;
 use kcm_api::views::{
     AutoscaledPod, ChargedPod, ClaimDevices, ControllerRevision, CronJob, DaemonSet, Deployment, EndpointSlice,
     Endpoints, HorizontalPodAutoscaler, Job, Lease, Namespace, Node, NodeHealth, NodePodCidrs, PersistentVolumeClaim,
-    Pod, PodAddresses, PodClaims, PodDisruptionBudget, PodTolerations, PodVolumes, ReplicaSet, ReplicationController,
-    ResourceClaim, ResourceQuota, Service, ServiceCidr, StatefulSet,
+    Pod, PodAddresses, PodClaims, PodDisruptionBudget, PodSelinux, PodTolerations, PodVolumes, ReplicaSet,
+    ReplicationController, ResourceClaim, ResourceQuota, Service, ServiceCidr, StatefulSet,
 };
 use kcm_api::{DecodeContext, Need, Needs, PartialObjectMeta, View};
 use serde_json::{Value, json};
@@ -35,6 +35,15 @@ fn object(kind: &str, rest: Value) -> String {
         "managedFields": [{ "manager": "kubectl", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1" }],
     });
     object.to_string()
+}
+
+/// A pod that mounts the volume of a claim with an `SELinux` level.
+fn labelled_pod() -> String {
+    let mut pod: Value = serde_json::from_str(POD).expect("the fixture is JSON");
+    pod["spec"]["securityContext"] = json!({ "seLinuxOptions": { "level": "s0:c1,c2" } });
+    pod["spec"]["volumes"][0] = json!({ "name": "data", "persistentVolumeClaim": { "claimName": "data" } });
+    pod["spec"]["containers"][0]["volumeMounts"] = json!([{ "name": "data", "mountPath": "/data" }]);
+    pod.to_string()
 }
 
 /// Objects that quotas read beside pods.
@@ -280,6 +289,7 @@ fn cached_objects_are_small() {
     let [device_claim, device_pod] = devices();
     let of_devices = [Need::part::<ClaimDevices>()].into_iter().collect();
     let of_claims = [Need::part::<PodClaims>()].into_iter().collect();
+    let of_labels = [Need::part::<PodSelinux>()].into_iter().collect();
     let mut larger = Vec::new();
     // Within a tenth of the measured figures, so that a larger object is a deliberate change.
     for (kind, (bytes, allocations), (most_bytes, most_allocations)) in [
@@ -314,6 +324,7 @@ fn cached_objects_are_small() {
         ("quota", cost_of::<ResourceQuota>(&quota, &none), (1400, 7)),
         ("claim of a device", cost_of::<ResourceClaim>(&device_claim, &of_devices), (580, 7)),
         ("pod with a claim of a device", cost_of::<Pod>(&device_pod, &of_claims), (540, 6)),
+        ("pod with the label of a volume", cost_of::<Pod>(&labelled_pod(), &of_labels), (520, 6)),
     ] {
         if bytes > most_bytes || allocations > most_allocations {
             larger.push(format!("{bytes} bytes in {allocations} allocations per {kind}"));

@@ -13,6 +13,7 @@ use super::pod_deletion::PodDeletion;
 use super::pod_group_membership::PodGroupMembership;
 use super::pod_parts::{PodAddresses, PodDisruption, PodTargetNode, PodTolerations, PodVolumes};
 use super::pod_phase::PodPhase;
+use super::pod_selinux::PodSelinux;
 use super::pod_termination::PodTermination;
 use crate::decode::{fold, null_as_default, text};
 use crate::intern::InternedStr;
@@ -28,7 +29,7 @@ crate::view! {
         resource: Resource::namespaced("", "v1", "pods", "Pod");
         // ranks the pods that a replica set deletes
         annotations: ["controller.kubernetes.io/pod-deletion-cost"];
-        parts: PodPart [PodVolumes, PodAddresses, PodDisruption, PodTargetNode, PodTolerations, ChargedPod, PodTermination, AutoscaledPod, PodDeletion, PodGroupMembership, PodClaims];
+        parts: PodPart [PodVolumes, PodAddresses, PodDisruption, PodTargetNode, PodTolerations, ChargedPod, PodTermination, AutoscaledPod, PodDeletion, PodGroupMembership, PodClaims, PodSelinux];
 
         "spec" @ 2 {
             let node_name: Option<InternedStr> = "nodeName" @ 10;

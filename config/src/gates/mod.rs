@@ -119,6 +119,10 @@ pub const PERSISTENT_VOLUME_CLAIM_UNUSED_SINCE_TIME: Gate =
 pub const RECOVER_VOLUME_EXPANSION_FAILURE: Gate =
     Gate { name: "RecoverVolumeExpansionFailure", default: true, stage: GateStage::Ga, locked: true };
 
+/// Lets pods choose how the `SELinux` labels of their volumes are set.
+pub const SELINUX_CHANGE_POLICY: Gate =
+    Gate { name: "SELinuxChangePolicy", default: true, stage: GateStage::Ga, locked: true };
+
 /// Lets the operators `Gt` and `Lt` of tolerations compare the values of taints.
 pub const TAINT_TOLERATION_COMPARISON_OPERATORS: Gate =
     Gate { name: "TaintTolerationComparisonOperators", default: false, stage: GateStage::Alpha, locked: false };
@@ -160,6 +164,7 @@ pub const KNOWN: &[Gate] = &[
     POD_LEVEL_RESOURCES,
     POD_LEVEL_RESOURCES_FIX_KUBELET_QOS_CLASS,
     RECOVER_VOLUME_EXPANSION_FAILURE,
+    SELINUX_CHANGE_POLICY,
     STALE_CONTROLLER_CONSISTENCY_DAEMON_SET,
     STALE_CONTROLLER_CONSISTENCY_HPA,
     STALE_CONTROLLER_CONSISTENCY_JOB,

@@ -258,15 +258,16 @@ fn a_deprecated_flag_works_and_is_noticed() {
 
 #[test]
 fn gates_that_go_away_or_have_no_effect_are_warned_of() {
-    let settings =
-        load_arguments(&["--feature-gates=SELinuxChangePolicy=true,PodDeletionCost=false,StorageVersionAPI=true"]);
+    let settings = load_arguments(&[
+        "--feature-gates=SELinuxMountReadWriteOncePod=true,PodDeletionCost=false,StorageVersionAPI=true",
+    ]);
     let warnings: Vec<String> =
         settings.expect("the gates are known").warnings().iter().map(ToString::to_string).collect();
     assert_eq!(
         warnings,
         [
-            "--feature-gates: feature gate SELinuxChangePolicy is generally available, and will be removed",
-            "--feature-gates: feature gate SELinuxChangePolicy has no effect: nothing that reads it is part of this program",
+            "--feature-gates: feature gate SELinuxMountReadWriteOncePod is generally available, and will be removed",
+            "--feature-gates: feature gate SELinuxMountReadWriteOncePod has no effect: nothing that reads it is part of this program",
             "--feature-gates: feature gate StorageVersionAPI has no effect: nothing that reads it is part of this program",
         ]
     );

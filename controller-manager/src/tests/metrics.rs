@@ -14,13 +14,9 @@ use super::{running, running_of};
 const ABSENT: &[(&str, &[&str])] = &[
     (
         "controllers that are not part of this program",
-        &[
-            "attach_detach_controller_",
-            "attachdetach_controller_",
-            "selinux_warning_controller_",
-            "storage_count_attachable_volumes_in_use",
-        ],
+        &["attach_detach_controller_", "attachdetach_controller_", "storage_count_attachable_volumes_in_use"],
     ),
+    ("the controller is off by default: see the tests of the controller", &["selinux_warning_controller_"]),
     ("there is no root CA to publish in this test", &["clustertrustbundle_publisher_"]),
     ("there are no resource claims in this test: see the tests of the controller", &["dynamic_resource_allocation_"]),
     ("the feature gate DRAResourcePoolStatus is off", &["resourcepoolstatusrequest_controller_"]),

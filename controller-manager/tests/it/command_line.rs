@@ -205,11 +205,14 @@ fn what_a_star_leaves_out_is_warned_of() {
 
 #[test]
 fn controllers_that_are_missing_may_be_named_where_they_are_allowed_to_be() {
-    let arguments =
-        ["--allow-missing-controllers", "--controllers=*,selinux-warning-controller", "--leader-elect=true"];
+    let arguments = [
+        "--allow-missing-controllers",
+        "--controllers=*,persistentvolume-attach-detach-controller",
+        "--leader-elect=true",
+    ];
     let ended = without_kubeconfig(&arguments);
-    let warning = "--controllers: the controller selinux-warning-controller is not part of this program: let another \
-                   controller manager run it";
+    let warning = "--controllers: the controller persistentvolume-attach-detach-controller is not part of this program: let \
+                   another controller manager run it";
     assert!(ended.stderr.contains(warning), "{}", ended.stderr);
     let unknown = manager(&["--allow-missing-controllers", "--controllers=bootstrapsiner"]);
     assert_eq!(

@@ -63,9 +63,12 @@ fn the_manifest_of_gardener_starts_us() {
 #[test]
 fn what_is_missing_is_refused_unless_it_may_be() {
     let mut arguments = manifest("kubeadm.txt");
-    arguments.push("--controllers=*,selinux-warning-controller".to_owned());
+    arguments.push("--controllers=*,persistentvolume-attach-detach-controller".to_owned());
     let ended = run(MANAGER, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
     let refusals = ended.refusals();
     assert_eq!(refusals.len(), 1, "{refusals:#?}");
-    assert!(refusals[0].contains("\"selinux-warning-controller\" is not part of this binary yet"), "{refusals:#?}");
+    assert!(
+        refusals[0].contains("\"persistentvolume-attach-detach-controller\" is not part of this binary yet"),
+        "{refusals:#?}"
+    );
 }

@@ -9,6 +9,7 @@ pub mod persistentvolume_binder;
 pub mod persistentvolume_expander;
 pub mod persistentvolume_protection;
 pub mod persistentvolumeclaim_protection;
+pub mod selinux_warning;
 mod shared;
 #[cfg(test)]
 mod tests;

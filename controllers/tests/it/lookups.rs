@@ -51,8 +51,10 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ),
     ("storage/src/persistentvolume_binder/world.rs", "classes", "the claim waits while its class cannot be decoded"),
     ("storage/src/persistentvolume_binder/world.rs", "volumes", "the claim waits while its volume cannot be decoded"),
+    ("storage/src/selinux_warning/reconcile.rs", "pods", "no event is recorded on a pod that cannot be decoded"),
     // Maps with the name of an informer.
     ("storage/src/persistentvolume_binder/waiting.rs", "claims", "a map"),
+    ("storage/src/selinux_warning/uses.rs", "pods", "a map"),
     ("apps/src/pod_garbage_collector/plan.rs", "nodes", "a map"),
     ("network/src/endpointslice/hinted_services.rs", "services", "a map"),
     ("network/src/endpointslice/zones.rs", "nodes", "a map"),

@@ -16,9 +16,9 @@ use crate::views::{
     AutoscaledPod, ChargedPod, ClaimDevices, ControllerRevisionView, CronJobView, DaemonSetView, DeploymentView,
     DeviceClass, EndpointSliceView, EndpointsView, HorizontalPodAutoscalerView, JobView, Lease, Namespace, Node,
     NodeHealth, NodePodCidrs, PersistentVolumeClaimView, PersistentVolumeView, Pod, PodAddresses, PodClaims,
-    PodDeletion, PodDisruption, PodDisruptionBudgetView, PodGroup, PodGroupMembership, PodTargetNode, PodTermination,
-    PodTolerations, PodVolumes, ReplicaSetView, ReplicationControllerView, ResourceClaim, ResourceQuotaView, Service,
-    ServiceCidr, StatefulSetView,
+    PodDeletion, PodDisruption, PodDisruptionBudgetView, PodGroup, PodGroupMembership, PodSelinux, PodTargetNode,
+    PodTermination, PodTolerations, PodVolumes, ReplicaSetView, ReplicationControllerView, ResourceClaim,
+    ResourceQuotaView, Service, ServiceCidr, StatefulSetView,
 };
 use crate::{KnownView, Meta, Part, Resource};
 use sample::{Random, Sampler};
@@ -129,6 +129,7 @@ fn every_view_reads_the_same_from_json_and_protobuf_with_upstreams_names_and_num
         check_part::<PodTolerations>(schema),
         check_part::<PodGroupMembership>(schema),
         check_part::<PodClaims>(schema),
+        check_part::<PodSelinux>(schema),
         check_part::<ClaimDevices>(schema),
         check::<PodGroup>(schema),
     ];

@@ -1,0 +1,6 @@
+mod apply;
+mod event_mapping;
+mod events;
+mod label;
+mod uses;
+mod volume;
