@@ -52,6 +52,10 @@ pub(crate) fn initial_state(kind: &Kind, object: &mut Value) {
             protect(object, "scheduling.k8s.io/podgroup-protection");
             json!({})
         }
+        ("storage.k8s.io", "volumeattributesclasses") => {
+            protect(object, "kubernetes.io/vac-protection");
+            json!({})
+        }
         ("apps", "daemonsets") => {
             workloads::count_templates(object, 1);
             json!({})

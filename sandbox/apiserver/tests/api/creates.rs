@@ -27,6 +27,19 @@ async fn creates() {
         )
         .sees(PODS, vec!["ADDED web"]),
         row(
+            "a volume attributes class is protected from deletion",
+            vec![],
+            post(
+                "/apis/storage.k8s.io/v1/volumeattributesclasses",
+                &json!({
+                    "apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttributesClass", "metadata": { "name": "gold" },
+                    "driverName": "csi.example.com", "parameters": { "iops": "1" },
+                }),
+            ),
+            201,
+            vec![("/metadata/finalizers", json!(["kubernetes.io/vac-protection"]))],
+        ),
+        row(
             "a client cannot choose status, uid or times",
             vec![],
             post(
