@@ -1,6 +1,6 @@
 //! The metrics of this controller.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,15 +9,12 @@ use kcm_framework::api::views::{ClaimPhase, PersistentVolume, PersistentVolumeCl
 use kcm_framework::informers::Informer;
 use kcm_framework::metrics::{Counter, Counters, Histograms, MetricError, Stability};
 use kcm_framework::prometheus_client::collector::Collector;
-use kcm_framework::prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
-use kcm_framework::prometheus_client::metrics::MetricType;
-use kcm_framework::prometheus_client::metrics::gauge::ConstGauge;
+use kcm_framework::prometheus_client::encoding::DescriptorEncoder;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::plugins::Plugin;
-
-const BUCKETS: [f64; 13] = [0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 25.0, 50.0, 120.0, 300.0, 600.0];
+use crate::shared::metrics::{BUCKETS, Counts, count, encode, storage_seconds};
 
 /// An operation that is measured from its start to the end of everything that follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -56,14 +53,6 @@ pub(super) struct Metrics {
 impl Metrics {
     pub(super) fn register(metrics: &kcm_framework::Metrics) -> Result<Self, MetricError> {
         let labels = ["plugin_name", "operation_name"];
-        // Registered for the attach, detach and expand controllers too, as upstream. Nothing is observed here.
-        metrics.histograms::<4>(
-            Stability::Alpha,
-            "csi_operations_seconds",
-            ["driver_name", "method_name", "grpc_status_code", "migrated"],
-            BUCKETS,
-            "Seconds of calls of CSI drivers",
-        )?;
         Ok(Self {
             errors: metrics.counters(
                 Stability::Alpha,
@@ -78,13 +67,7 @@ impl Metrics {
                 BUCKETS,
                 "Seconds of operations of volumes, from the start to the end",
             )?,
-            storage_seconds: metrics.histograms(
-                Stability::Beta,
-                "storage_operation_duration_seconds",
-                ["volume_plugin", "operation_name", "status", "migrated"],
-                BUCKETS,
-                "Seconds of operations of storage",
-            )?,
+            storage_seconds: storage_seconds(metrics)?,
             retroactive: metrics.counter(
                 Stability::Alpha,
                 "retroactive_storageclass_total",
@@ -177,30 +160,6 @@ impl fmt::Debug for Counted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Counted")
     }
-}
-
-type Counts = BTreeMap<Vec<String>, i64>;
-
-fn count(counts: &mut Counts, labels: &[&str]) {
-    *counts.entry(labels.iter().map(|label| (*label).to_owned()).collect()).or_default() += 1;
-}
-
-fn encode(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    labels: &[&str],
-    counts: &Counts,
-) -> Result<(), fmt::Error> {
-    if counts.is_empty() {
-        return Ok(());
-    }
-    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-    for (values, number) in counts {
-        let pairs: Vec<(&str, &str)> = labels.iter().copied().zip(values.iter().map(String::as_str)).collect();
-        ConstGauge::new(*number).encode(metric.encode_family(&pairs)?)?;
-    }
-    Ok(())
 }
 
 impl Collector for Counted {

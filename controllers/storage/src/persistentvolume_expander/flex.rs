@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::plan::{PRE_RESIZE_CAPACITY, allocated, capacity, request, volume_capacity};
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     /// The kubelet has finished: the volume forgets the old capacity of the claim.
     Finish,

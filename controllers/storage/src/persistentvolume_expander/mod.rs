@@ -48,6 +48,8 @@ use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, So
 use event_mapping::key_for_claim;
 use reconcile::Reconciler;
 
+use crate::shared::metrics::storage_seconds;
+
 /// Number of concurrent syncs, as upstream.
 const WORKERS: usize = 10;
 
@@ -61,7 +63,8 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let mut control_loop = context.control_loop("volume_expand").workers(WORKERS);
     let claims = control_loop.primary_with(Source::known(), key_for_claim);
     let volumes = control_loop.reads::<PersistentVolume>();
-    Ok(control_loop.reconcile_objects(claims, Reconciler { volumes }).into())
+    let reconciler = Reconciler { volumes, storage_seconds: storage_seconds(context.metrics())? };
+    Ok(control_loop.reconcile_objects(claims, reconciler).into())
 }
 
 kcm_framework::inventory::submit! { DESCRIPTOR }

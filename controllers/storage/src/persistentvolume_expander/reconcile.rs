@@ -6,16 +6,20 @@ use kcm_framework::api::ObjectKey;
 use kcm_framework::api::views::{ClaimPhase, PersistentVolume, PersistentVolumeClaim};
 use kcm_framework::client::ApiError;
 use kcm_framework::informers::{Informer, Lookup};
+use kcm_framework::metrics::Histograms;
 use kcm_framework::{Class, ReconcileError, ReconcileObject, Session, async_trait};
+use tokio::time::Instant;
 
 use super::apply::{Outcome, Writer};
 use super::events::ClaimEvent;
-use super::flex;
+use super::flex::{self, Step};
 use super::plan::{Plan, is_bound_to, plan};
 use crate::shared::migration::Migration;
 
 pub(super) struct Reconciler {
     pub(super) volumes: Informer<PersistentVolume>,
+    /// Seconds of operations of storage.
+    pub(super) storage_seconds: Histograms<4>,
 }
 
 /// The volume of a claim is not known.
@@ -55,7 +59,7 @@ impl ReconcileObject<PersistentVolumeClaim> for Reconciler {
                 session.record(&**claim, &ClaimEvent::External);
             }
             Plan::Migrated(migration) => hand_over(&writer, migration).await?,
-            Plan::Flex { driver } => expand(&writer, &driver).await?,
+            Plan::Flex { driver } => self.expand(&writer, &driver).await?,
         }
         Ok(())
     }
@@ -86,6 +90,35 @@ impl Reconciler {
             Ok(Some(_)) => Err(VolumeError::NotBound { claim: claim.metadata.key.clone() }),
         }
     }
+
+    /// Records the expansion of a flex volume.
+    async fn expand(&self, writer: &Writer<'_>, driver: &str) -> Result<(), ReconcileError> {
+        let Writer { session, claim, volume } = writer;
+        let step = flex::step(claim, volume);
+        session.explain(|| format!("records the expansion of the flex volume: {step:?}"));
+        let start = Instant::now();
+        let recorded = writer.record(step, driver).await;
+        match step {
+            // Upstream counts the removal of the annotation to no operation.
+            Step::Finish => {}
+            Step::Wait | Step::Pend | Step::Expand { .. } => {
+                let status = if recorded.is_ok() { "success" } else { "fail-unknown" };
+                let seconds = self.storage_seconds.of([driver, "expand_volume", status, "false"].map(str::to_owned));
+                seconds.observe(start.elapsed().as_secs_f64());
+            }
+        }
+        match recorded {
+            Ok(Outcome::Recorded) => Ok(()),
+            Ok(Outcome::Resized) => {
+                session.record(*claim, &ClaimEvent::Resized { claim: claim.metadata.key.to_string() });
+                Ok(())
+            }
+            Err(error) => {
+                session.record(*claim, &ClaimEvent::Failed { error: &error.to_string() });
+                Err(error.into())
+            }
+        }
+    }
 }
 
 /// Hands the expansion over to the resizer of a CSI driver.
@@ -104,24 +137,6 @@ async fn hand_over(writer: &Writer<'_>, migration: &Migration) -> Result<(), Rec
         Err(error) => {
             let text = format!("error setting resizer annotation to pvc {}, with error {error}", claim.metadata.key);
             session.record(*claim, &ClaimEvent::NoResizer { error: &text });
-            Err(error.into())
-        }
-    }
-}
-
-/// Records the expansion of a flex volume.
-async fn expand(writer: &Writer<'_>, driver: &str) -> Result<(), ReconcileError> {
-    let Writer { session, claim, volume } = writer;
-    let step = flex::step(claim, volume);
-    session.explain(|| format!("records the expansion of the flex volume: {step:?}"));
-    match writer.record(step, driver).await {
-        Ok(Outcome::Recorded) => Ok(()),
-        Ok(Outcome::Resized) => {
-            session.record(*claim, &ClaimEvent::Resized { claim: claim.metadata.key.to_string() });
-            Ok(())
-        }
-        Err(error) => {
-            session.record(*claim, &ClaimEvent::Failed { error: &error.to_string() });
             Err(error.into())
         }
     }

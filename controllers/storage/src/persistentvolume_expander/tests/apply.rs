@@ -87,6 +87,17 @@ fn writes(cluster: &TestCluster) -> Vec<String> {
     requests.map(|request| format!("{} {}", request.method, request.path.rsplit("/v1/").next().unwrap())).collect()
 }
 
+/// Operation and status of the series of the histogram of operations of the flex driver, sorted.
+fn operations(cluster: &TestCluster) -> Vec<String> {
+    let metrics = cluster.metrics();
+    let prefix = "storage_operation_duration_seconds_count{volume_plugin=\"vendor/driver\",";
+    let series = metrics.lines().filter_map(|line| line.strip_prefix(prefix));
+    let mut operations: Vec<String> =
+        series.filter_map(|line| Some(line.split_once(",migrated=\"false\"}")?.0.to_owned())).collect();
+    operations.sort();
+    operations
+}
+
 fn ebs() -> Value {
     json!({ "awsElasticBlockStore": { "volumeID": "vol-1" } })
 }
@@ -175,6 +186,7 @@ async fn xp_7_a_flex_volume_grows_in_four_writes() {
     let status = "PUT namespaces/shop/persistentvolumeclaims/data/status";
     assert_eq!(writes(&cluster), [status, "PATCH persistentvolumes/pv", status, "PATCH persistentvolumes/pv"]);
     assert!(events(cluster.sandbox()).is_empty());
+    assert_eq!(operations(&cluster), [r#"operation_name="expand_volume",status="success""#]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -221,6 +233,9 @@ async fn a_claim_that_somebody_changes_meanwhile_is_read_again() {
     flex_life(&cluster).await;
     let text = "Warning VolumeResizeFailed error updating pvc shop/data: the object has been modified";
     assert_eq!(events(cluster.sandbox()), [text]);
+    let expected =
+        ["fail-unknown", "success"].map(|status| format!("operation_name=\"expand_volume\",status=\"{status}\""));
+    assert_eq!(operations(&cluster), expected);
 }
 
 #[tokio::test(start_paused = true)]
