@@ -131,6 +131,25 @@ async fn pvb_28_a_volume_is_not_released_because_the_cache_does_not_show_its_cla
 }
 
 #[tokio::test(start_paused = true)]
+async fn pvb_28_a_volume_is_not_released_because_the_cache_shows_an_earlier_claim_of_the_name() {
+    let cluster = start(environment()).await;
+    create_claim(cluster.sandbox(), "c 1Gi phase=Pending");
+    cluster.settle().await;
+    cluster.sandbox().faults().hold_watches(&CLAIMS);
+    delete_claim(cluster.sandbox(), "c");
+    create_claim(cluster.sandbox(), "c 1Gi volume=v phase=Bound bc");
+    create_volume(cluster.sandbox(), "v 1Gi claim=c uid policy=Delete");
+    cluster
+        .consistently("it stays", Duration::from_mins(5), |sandbox| {
+            let state = state_of_volume(sandbox, "v");
+            state == "v claim=c uid phase=Available" || state == "v claim=c uid phase=Bound"
+        })
+        .await;
+    cluster.sandbox().faults().release_watches(&CLAIMS);
+    cluster.eventually("it is bound", |sandbox| state_of_volume(sandbox, "v") == "v claim=c uid phase=Bound").await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_volume_that_another_client_has_bound_meanwhile_is_not_taken() {
     let cluster = start(environment()).await;
     create_volume(cluster.sandbox(), "v 1Gi");

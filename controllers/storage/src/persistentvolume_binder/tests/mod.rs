@@ -3,6 +3,7 @@
 mod fixtures;
 mod life;
 mod matching;
+mod modes;
 mod provision;
 mod pure;
 mod reclaim;
