@@ -1,3 +1,5 @@
 mod apply;
 mod condition;
+mod event_mapping;
 mod plan;
+mod rows;
