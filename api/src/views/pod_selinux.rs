@@ -164,7 +164,7 @@ impl<'a> From<&'a EphemeralContainer> for User<'a> {
 
 /// Returns the mount of a volume, or `None` if the volume is not mounted or does not matter.
 ///
-/// A container without options of its own has those of the pod. A container without any adds no label.
+/// A container without its own options has the options of the pod. A container without any options adds no label.
 fn mount(volume: &Volume, users: &[User<'_>], of_pod: Option<&SelinuxOptions>) -> Option<SelinuxMount> {
     let mut is_mounted = false;
     let mut labels = BTreeSet::new();
@@ -197,11 +197,11 @@ mod tests {
     }
 
     /// A container that mounts the volume `data`, with `SELinux` options.
-    fn container(options: Value) -> Value {
+    fn container(options: &Value) -> Value {
         json!({ "volumeMounts": [{ "name": "data" }], "securityContext": { "seLinuxOptions": options } })
     }
 
-    fn label(pod: Value, containers: Value) -> MountLabel {
+    fn label(pod: &Value, containers: &Value) -> MountLabel {
         let spec = json!({
             "securityContext": { "seLinuxOptions": pod },
             "containers": containers,
@@ -215,17 +215,17 @@ mod tests {
         let (none, level) = (Value::Null, json!({ "level": "s0" }));
         let whole = json!({ "user": "u", "role": "r", "type": "t", "level": "s0:c1,c2" });
         for (name, pod, containers, expected) in [
-            ("no options", &none, json!([container(none.clone())]), Some("")),
-            ("options without parts", &none, json!([container(json!({}))]), Some("")),
-            ("options of the pod", &level, json!([container(none.clone())]), Some(":::s0")),
-            ("options of the container", &level, json!([container(whole.clone())]), Some("u:r:t:s0:c1,c2")),
-            ("equal ones", &level, json!([container(none.clone()), container(level.clone())]), Some(":::s0")),
-            ("one without options", &none, json!([container(none.clone()), container(level.clone())]), Some(":::s0")),
-            ("different ones", &level, json!([container(none.clone()), container(whole.clone())]), None),
-            ("empty ones and others", &level, json!([container(none.clone()), container(json!({}))]), None),
+            ("no options", &none, json!([container(&none)]), Some("")),
+            ("options without parts", &none, json!([container(&json!({}))]), Some("")),
+            ("options of the pod", &level, json!([container(&none)]), Some(":::s0")),
+            ("options of the container", &level, json!([container(&whole)]), Some("u:r:t:s0:c1,c2")),
+            ("equal ones", &level, json!([container(&none), container(&level)]), Some(":::s0")),
+            ("one without options", &none, json!([container(&none), container(&level)]), Some(":::s0")),
+            ("different ones", &level, json!([container(&none), container(&whole)]), None),
+            ("empty ones and others", &level, json!([container(&none), container(&json!({}))]), None),
         ] {
             let expected = expected.map_or(MountLabel::Several, |label| MountLabel::One(label.into()));
-            assert_eq!(label(pod.clone(), containers), expected, "{name}");
+            assert_eq!(label(pod, &containers), expected, "{name}");
         }
     }
 
@@ -233,8 +233,8 @@ mod tests {
     fn init_and_ephemeral_containers_count() {
         for kind in ["initContainers", "ephemeralContainers"] {
             let spec = json!({
-                "containers": [container(json!({ "level": "s0" }))],
-                kind: [container(json!({ "level": "s1" }))],
+                "containers": [container(&json!({ "level": "s0" }))],
+                kind: [container(&json!({ "level": "s1" }))],
                 "volumes": [{ "name": "data", "emptyDir": {} }],
             });
             assert_eq!(part(&spec).mounts[0].label, MountLabel::Several, "{kind}");
@@ -246,7 +246,7 @@ mod tests {
         let source = |name: &str, volume: Value| {
             let mut volume = volume;
             volume["name"] = json!("data");
-            let mut spec = json!({ "containers": [container(Value::Null)], "volumes": [volume] });
+            let mut spec = json!({ "containers": [container(&Value::Null)], "volumes": [volume] });
             if name == "not mounted" {
                 spec["containers"] = json!([{ "volumeDevices": [{ "name": "data" }] }]);
             }

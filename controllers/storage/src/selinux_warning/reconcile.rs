@@ -73,7 +73,8 @@ impl Reconciler {
         let name = &mount.volume;
         let storage = match &mount.source {
             MountSource::Claim(_) | MountSource::Ephemeral => {
-                volume::persistent(&*self.persistent_volume(pod, mount, session)?)
+                let volume = self.persistent_volume(pod, mount, session)?;
+                volume::persistent(&volume)
             }
             MountSource::Inline => match live.and_then(|live| live.volume(name)) {
                 Some(json) => volume::of_pod(json, pod.metadata.key.namespace().unwrap_or_default()),

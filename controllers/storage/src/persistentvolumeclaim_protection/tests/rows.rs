@@ -132,8 +132,12 @@ async fn check(rows: &'static [Row]) {
         let cluster = TestEnvironment::new([DESCRIPTOR]).namespace("shop").namespace("bank").start().await;
         cluster.watches(&[CLAIMS, PODS]).await;
         let sandbox = cluster.sandbox();
-        row.claims.iter().for_each(|claim| create_claim(sandbox, claim));
-        row.pods.iter().for_each(|pod| create_pod(sandbox, pod));
+        for claim in row.claims {
+            create_claim(sandbox, claim);
+        }
+        for pod in row.pods {
+            create_pod(sandbox, pod);
+        }
         cluster.advance(Duration::from_secs(10)).await;
         for (key, _) in row.claims.iter().map(|text| words(text)).filter(|(_, words)| words.contains(&"deleted")) {
             sandbox.delete(&CLAIMS, &key).expect("the claim is there");

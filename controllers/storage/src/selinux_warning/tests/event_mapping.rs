@@ -94,7 +94,7 @@ fn se_1_claims_enqueue_their_pods_when_they_are_bound() {
     }
 }
 
-fn volume(uid: &str, claim: Value) -> Value {
+fn volume(uid: &str, claim: &Value) -> Value {
     json!({ "metadata": { "name": "pv", "uid": uid }, "spec": { "claimRef": claim } })
 }
 
@@ -104,7 +104,8 @@ fn reference(uid: &str) -> Value {
 
 #[test]
 fn se_1_volumes_enqueue_the_pods_of_their_claim_when_they_are_bound() {
-    let (free, reserved, bound) = (volume("1", Value::Null), volume("1", reference("")), volume("1", reference("c")));
+    let (free, reserved, bound) =
+        (volume("1", &Value::Null), volume("1", &reference("")), volume("1", &reference("c")));
     for (name, change, expected) in [
         ("added and bound", Change::<PersistentVolume>::Added(read(&bound)), true),
         ("added and reserved", Change::Added(read(&reserved)), false),
@@ -112,9 +113,9 @@ fn se_1_volumes_enqueue_the_pods_of_their_claim_when_they_are_bound() {
         ("becomes reserved", updated(&free, &reserved), false),
         ("becomes bound", updated(&reserved, &bound), true),
         ("stays bound", updated(&bound, &bound), false),
-        ("bound to another claim", updated(&bound, &volume("1", reference("d"))), true),
+        ("bound to another claim", updated(&bound, &volume("1", &reference("d"))), true),
         ("becomes free", updated(&bound, &free), false),
-        ("recreated", updated(&bound, &volume("2", reference("c"))), true),
+        ("recreated", updated(&bound, &volume("2", &reference("c"))), true),
     ] {
         let expected = expected.then(|| ObjectKey::namespaced("shop", "data"));
         assert_eq!(claim_for_volume(&change), expected, "{name}");
