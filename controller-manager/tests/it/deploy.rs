@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::support::program::{Folder, run};
 use kcm_sandbox_apiserver::{CONFIG_MAPS, DEPLOYMENTS, ObjectKey, PODS, Sandbox};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const MANAGER: &str = env!("CARGO_BIN_EXE_kube-controller-manager");
 
@@ -60,6 +60,7 @@ async fn the_deployment_beside_upstream_is_applied_and_its_command_line_starts()
     let deployment = sandbox.get(&DEPLOYMENTS, &in_kube_system("kcm")).expect("there is a deployment");
     let pod = &deployment["spec"]["template"]["spec"];
     assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+    assert_eq!(pod["securityContext"]["runAsUser"], 65532, "the image runs as root");
     assert_eq!(pod["containers"][0]["securityContext"]["readOnlyRootFilesystem"], true);
     let map = sandbox.get(&CONFIG_MAPS, &in_kube_system("kcm")).expect("there is a config map");
     let folder = Folder::new();
@@ -79,6 +80,22 @@ async fn the_static_pod_has_the_flags_of_kubeadm_and_starts() {
     let known = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/manifests/kubeadm.txt"));
     let known = known.expect("the file is there");
     assert_eq!(given, known.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>());
+    let security = json!({ "seccompProfile": { "type": "RuntimeDefault" } });
+    assert_eq!(pod["spec"]["securityContext"], security, "as kubeadm's, without a user");
+    assert!(pod["spec"]["containers"][0].get("securityContext").is_none());
+}
+
+#[test]
+fn g1_the_command_line_of_kubeadm_with_an_external_authority_starts() {
+    let text = text("kubeadm/kube-controller-manager.yaml");
+    let words = text.lines().filter_map(|line| line.trim_start().strip_prefix("- --"));
+    let without_files = words.map(|word| match word.split_once('=') {
+        Some((name @ ("cluster-signing-cert-file" | "cluster-signing-key-file"), _)) => format!("--{name}="),
+        Some(_) | None => format!("--{word}"),
+    });
+    let given: Vec<String> = without_files.chain(["--secure-port=0".to_owned()]).collect();
+    assert_eq!(given.iter().filter(|word| word.ends_with("-file=")).count(), 2, "{given:?}");
+    starts(&given);
 }
 
 #[test]
@@ -98,7 +115,7 @@ fn the_unit_starts_the_program_with_a_file_that_is_valid() {
 }
 
 #[test]
-fn the_image_is_one_binary_without_a_shell_that_runs_as_any_user() {
+fn the_image_is_one_binary_without_a_shell_that_runs_as_root_by_default() {
     let file = text("Containerfile");
     let lines: Vec<&str> = file.lines().filter(|line| !line.starts_with('#')).collect();
     let last = lines.iter().rposition(|line| line.starts_with("FROM ")).expect("there are stages");
@@ -106,7 +123,7 @@ fn the_image_is_one_binary_without_a_shell_that_runs_as_any_user() {
     assert_eq!(image[0], "FROM scratch");
     assert!(image.iter().all(|line| !line.starts_with("RUN ")), "there is no shell to run it");
     assert_eq!(image.iter().filter(|line| line.starts_with("COPY ")).count(), 1);
-    assert!(image.contains(&"USER 65532:65532"));
+    assert!(image.contains(&"USER 0:0"), "the manifest of kubeadm names no user");
     let entry = "/usr/local/bin/kube-controller-manager";
     assert!(image.contains(&format!("ENTRYPOINT [\"{entry}\"]").as_str()));
     assert!(image.iter().any(|line| line.starts_with("COPY ") && line.ends_with(entry)));

@@ -32,12 +32,12 @@ fn deploy(path: &str) -> String {
     root().join("deploy").join(path).display().to_string()
 }
 
-/// Makes the root file system read-only, and becomes the program with the variables of a pod, as the user of the image.
+/// Makes the root file system read-only, and becomes the program with the variables of a pod, as the user of the Deployment.
 const CONTAINER: &str = r#"port="$1"; shift; mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && ! touch "$0/written" &&
     exec env -i PATH=/usr/local/bin KUBERNETES_SERVICE_HOST=127.0.0.1 KUBERNETES_SERVICE_PORT="$port" \
     "$(command -v chroot)" --userspec=65532:65532 --groups= "$0" kube-controller-manager "$@""#;
 
-/// The container of the Deployment as a kubelet runs it: as the image's user, on a read-only root that holds the program,
+/// The container of the Deployment as a kubelet runs it: as its user, on a read-only root that holds the program,
 /// its settings and the credentials of its service account. It leads, makes pods, and has the tokens of scrapers reviewed.
 async fn has_the_rights_that_it_needs(case: Case) -> Result<()> {
     let kubectl = Kubectl::of(&case);
@@ -85,7 +85,7 @@ async fn has_the_rights_that_it_needs(case: Case) -> Result<()> {
 /// How long the program may take to end.
 const END: Duration = Duration::from_secs(30);
 
-/// It leads, makes pods as the user of the image, and has tokens reviewed.
+/// It leads, makes pods as the user of the Deployment, and has tokens reviewed.
 async fn does_its_work(case: &Case, kubectl: &Kubectl<'_>, container: &Process, port: u16) -> Result<()> {
     create_set(case, 2).await?;
     has_pods(case, 2).await?;
