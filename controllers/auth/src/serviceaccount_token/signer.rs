@@ -16,6 +16,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rustls_pki_types::PrivateKeyDer;
 use rustls_pki_types::pem::PemObject as _;
 use serde::Serialize;
+use zeroize::Zeroizing;
 
 /// The curves of ECDSA keys, with the names of their algorithms.
 static CURVES: [(&str, &EcdsaSigningAlgorithm); 3] = [
@@ -92,6 +93,8 @@ impl Signer {
     /// The file cannot be read, or has no such key.
     pub(super) fn read(path: &Path) -> Result<Self, KeyError> {
         let pem = std::fs::read(path).map_err(|source| KeyError::Unreadable { path: path.to_owned(), source })?;
+        // Wiped from memory when it is dropped.
+        let pem = Zeroizing::new(pem);
         Self::of_pem(&pem).ok_or_else(|| KeyError::NoKey { path: path.to_owned() })
     }
 

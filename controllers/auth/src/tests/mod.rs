@@ -1,4 +1,5 @@
 //! Fixtures that the tests of several controllers share.
 
 pub(crate) mod faults;
+pub(crate) mod logs;
 pub(crate) mod signing_requests;

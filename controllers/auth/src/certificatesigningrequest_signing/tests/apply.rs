@@ -13,6 +13,7 @@ use tempfile::TempDir;
 use crate::certificatesigningrequest_signing::DESCRIPTOR;
 use crate::shared::signing_request::SigningRequest;
 use crate::tests::faults::passing_faults;
+use crate::tests::logs::Lines;
 use crate::tests::signing_requests::{
     API_CLIENT, KUBELET_CLIENT, KUBELET_SERVING, approve, authority, conditions, create, create_request, deny, get,
     key, pem, request,
@@ -21,10 +22,10 @@ use crate::tests::signing_requests::{
 const ACCOUNT: &str = "certificate-controller";
 
 /// The folder of a CA.
-struct Ca(TempDir);
+pub(super) struct Ca(TempDir);
 
 impl Ca {
-    fn new(name: &str) -> Self {
+    pub(super) fn new(name: &str) -> Self {
         let ca = Self(tempfile::tempdir().unwrap());
         ca.replace(name);
         ca
@@ -40,7 +41,7 @@ impl Ca {
         self.0.path().join(format!("ca.{extension}"))
     }
 
-    fn environment(&self, signer: &str) -> TestEnvironment {
+    pub(super) fn environment(&self, signer: &str) -> TestEnvironment {
         let arguments = [("cert", "crt"), ("key", "key")].map(|(name, extension)| {
             format!("--cluster-signing-{signer}{name}-file={}", self.path(extension).display())
         });
@@ -48,13 +49,13 @@ impl Ca {
     }
 }
 
-async fn start(environment: TestEnvironment) -> TestCluster {
+pub(super) async fn start(environment: TestEnvironment) -> TestCluster {
     let cluster = environment.start().await;
     cluster.watches(&[SigningRequest::RESOURCE]).await;
     cluster
 }
 
-fn is_issued(sandbox: &Sandbox, name: &str) -> bool {
+pub(super) fn is_issued(sandbox: &Sandbox, name: &str) -> bool {
     get(sandbox, name)["status"]["certificate"].is_string()
 }
 
@@ -67,11 +68,11 @@ fn is_issued_by(sandbox: &Sandbox, name: &str, issuer: &str) -> bool {
     der.windows(issuer.len()).any(|window| window == issuer.as_bytes())
 }
 
-fn writes(cluster: &TestCluster) -> usize {
+pub(super) fn writes(cluster: &TestCluster) -> usize {
     cluster.writes_of(ACCOUNT).len()
 }
 
-fn failures(sandbox: &Sandbox, name: &str) -> Vec<String> {
+pub(super) fn failures(sandbox: &Sandbox, name: &str) -> Vec<String> {
     conditions(sandbox, name, "Failed")
 }
 
@@ -234,12 +235,22 @@ async fn a_late_watch_signs_nothing_twice_and_a_deleted_request_is_no_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_key_is_in_metrics_or_requests() {
+async fn d13_no_key_is_in_logs_metrics_explanations_or_requests() {
     let ca = Ca::new("first");
-    let cluster = start(ca.environment("").explain_memory(1 << 20)).await;
+    let environment = ca.environment("").explain_memory(1 << 20).allow_error("Cannot load a CA");
+    let cluster = start(environment).await;
+    let (lines, _guard) = Lines::capture();
     life(&cluster).await;
     let private = std::fs::read_to_string(ca.path("key")).unwrap();
     let secret = private.lines().nth(1).unwrap();
+    // A key under another label, and a certificate file that has a key.
+    std::fs::write(ca.path("key"), private.replace("PRIVATE KEY", "MY PRIVATE KEY")).unwrap();
+    cluster.advance(Duration::from_mins(1)).await;
+    std::fs::write(ca.path("crt"), &private).unwrap();
+    cluster.advance(Duration::from_mins(1)).await;
+    let logged = lines.text();
+    assert!(logged.contains("Cannot load a CA"), "the lines are captured: {logged}");
+    assert!(!logged.contains(secret), "{logged}");
     assert!(!cluster.metrics().contains(secret));
     for name in ["client", "refused"] {
         let explained = cluster.handle().explain(DESCRIPTOR.name, &key(name)).expect("it is known");

@@ -1,3 +1,4 @@
 mod apply;
 mod files;
+mod hostile;
 mod plan;
