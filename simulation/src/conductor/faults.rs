@@ -12,7 +12,7 @@ use crate::requests::{Deviation, Landing, take};
 use crate::schedule::{Failure, Place, Relist, Settings, What};
 
 /// Time after an outage within which requests are repeated that it has failed.
-const RECOVERY: Duration = Duration::from_secs(60);
+const RECOVERY: Duration = Duration::from_mins(1);
 
 /// The next step of the kubelets, as far as perturbations concern it.
 #[derive(Default)]
