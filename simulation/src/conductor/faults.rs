@@ -87,7 +87,7 @@ impl Conductor<'_> {
         if let Some((index, time)) = take(deviations, outage) {
             self.applies(index);
             self.out_until = self.clock.elapsed() + time;
-            self.last_fault = self.out_until + RECOVERY;
+            self.last_fault = self.last_fault.max(self.out_until + RECOVERY);
             for cache in std::mem::take(&mut self.caches) {
                 self.note(&format!("the watch of {} breaks", cache.name));
                 cache.cut(Relist::Broken, &self.sandbox, &mut self.received);
@@ -119,7 +119,7 @@ impl Conductor<'_> {
         };
         let Landing { waiting, author, seen, .. } = self.landing.remove(index);
         self.exchange_late(waiting, &author, seen.as_ref());
-        self.last_fault = self.clock.elapsed();
+        self.last_fault = self.last_fault.max(self.clock.elapsed());
         true
     }
 
@@ -131,7 +131,7 @@ impl Conductor<'_> {
         self.progress.time = self.clock.elapsed();
         self.note("the process continues");
         self.process.jump(time);
-        self.last_fault = self.clock.elapsed();
+        self.last_fault = self.last_fault.max(self.clock.elapsed());
         true
     }
 
@@ -151,7 +151,7 @@ impl Conductor<'_> {
         self.progress.time = self.began;
         let manager = self.scenario.manager_with(settings, &self.outside);
         self.process = launch(&manager, &self.wall, &self.gate, self.number, &self.pulse);
-        self.last_fault = self.clock.elapsed();
+        self.last_fault = self.last_fault.max(self.clock.elapsed());
         self.begin();
     }
 
