@@ -8,7 +8,7 @@ use crate::gate::{Gate, Waiting};
 use crate::history::Author;
 use crate::holds::{Hold, is_free};
 use crate::kubelets::{self, Step};
-use crate::requests::{Deviation, Landing, take};
+use crate::requests::{Deviation, Landing, nature_of, take};
 use crate::schedule::{Failure, Place, Relist, Settings, What};
 
 /// Time after an outage within which requests are repeated that it has failed.
@@ -94,7 +94,10 @@ impl Conductor<'_> {
             }
         }
         let in_flight = |what: &What| if let What::KillInFlight(until) = what { Some(*until) } else { None };
-        if let Some((index, until)) = take(deviations, in_flight) {
+        // Nothing can guard a creation that lands after its reason has passed.
+        if let Some((index, until)) = take(deviations, in_flight)
+            && nature_of(&waiting) != Nature::Creation
+        {
             self.applies(index);
             let (name, key) = (waiting.name(), waiting.key());
             let seen = self.reconciles.get(&(name.clone(), key.clone())).map(|reconcile| reconcile.seen.clone());
