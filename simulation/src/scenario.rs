@@ -81,8 +81,13 @@ impl Scenario {
     ///
     /// # Panics
     /// If the API server refuses the object.
-    pub fn object(self, resource: &Resource, object: Value) -> Self {
+    pub fn object(mut self, resource: &Resource, object: Value) -> Self {
         self.sandbox.create(resource, object).unwrap_or_else(|status| panic!("the object is refused: {status:?}"));
+        if resource.plural == "customresourcedefinitions" {
+            let found = discovered(&self.sandbox);
+            self.other_manager = self.other_manager.map(|manager| manager.discovery(found.clone()));
+            self.manager = self.manager.discovery(found);
+        }
         self
     }
 

@@ -165,7 +165,7 @@ fn faults_of_machines_take_effect() {
         ("toy shop/web taken 1: pause 60000ms", "the process continues"),
         ("toy shop/web taken 1: outage 30000ms", "the watch of configmaps"),
         ("toy shop/web taken 1: clock +120", "clock +120"),
-        ("toy shop/web write 2: kill in flight until 1 writes", "toy shop/web, dead: POST"),
+        ("toy shop/web write 1: kill in flight until 1 writes", "toy shop/web, dead: PATCH"),
         ("toy shop/web write 2: kill after, restart after 60000ms", "process 2 toy"),
         ("start 1: order pos 3 for 100 steps", "order pos 3"),
         ("start 1: order pct 3 for 100 steps", "order pct 3"),

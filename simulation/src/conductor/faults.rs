@@ -8,11 +8,11 @@ use crate::gate::{Gate, Waiting};
 use crate::history::Author;
 use crate::holds::{Hold, is_free};
 use crate::kubelets::{self, Step};
-use crate::requests::{Deviation, Landing, take};
+use crate::requests::{Deviation, Landing, nature_of, take};
 use crate::schedule::{Failure, Place, Relist, Settings, What};
 
 /// Time after an outage within which requests are repeated that it has failed.
-const RECOVERY: Duration = Duration::from_secs(60);
+const RECOVERY: Duration = Duration::from_mins(1);
 
 /// The next step of the kubelets, as far as perturbations concern it.
 #[derive(Default)]
@@ -87,14 +87,17 @@ impl Conductor<'_> {
         if let Some((index, time)) = take(deviations, outage) {
             self.applies(index);
             self.out_until = self.clock.elapsed() + time;
-            self.last_fault = self.out_until + RECOVERY;
+            self.last_fault = self.last_fault.max(self.out_until + RECOVERY);
             for cache in std::mem::take(&mut self.caches) {
                 self.note(&format!("the watch of {} breaks", cache.name));
                 cache.cut(Relist::Broken, &self.sandbox, &mut self.received);
             }
         }
         let in_flight = |what: &What| if let What::KillInFlight(until) = what { Some(*until) } else { None };
-        if let Some((index, until)) = take(deviations, in_flight) {
+        // Nothing can guard a creation that lands after its reason has passed.
+        if let Some((index, until)) = take(deviations, in_flight)
+            && nature_of(&waiting) != Nature::Creation
+        {
             self.applies(index);
             let (name, key) = (waiting.name(), waiting.key());
             let seen = self.reconciles.get(&(name.clone(), key.clone())).map(|reconcile| reconcile.seen.clone());
@@ -119,7 +122,7 @@ impl Conductor<'_> {
         };
         let Landing { waiting, author, seen, .. } = self.landing.remove(index);
         self.exchange_late(waiting, &author, seen.as_ref());
-        self.last_fault = self.clock.elapsed();
+        self.last_fault = self.last_fault.max(self.clock.elapsed());
         true
     }
 
@@ -131,7 +134,7 @@ impl Conductor<'_> {
         self.progress.time = self.clock.elapsed();
         self.note("the process continues");
         self.process.jump(time);
-        self.last_fault = self.clock.elapsed();
+        self.last_fault = self.last_fault.max(self.clock.elapsed());
         true
     }
 
@@ -151,7 +154,7 @@ impl Conductor<'_> {
         self.progress.time = self.began;
         let manager = self.scenario.manager_with(settings, &self.outside);
         self.process = launch(&manager, &self.wall, &self.gate, self.number, &self.pulse);
-        self.last_fault = self.clock.elapsed();
+        self.last_fault = self.last_fault.max(self.clock.elapsed());
         self.begin();
     }
 

@@ -325,7 +325,7 @@ impl<'a> Conductor<'a> {
         self.script += 1;
         self.note("the user acts");
         self.record_of(&Author::User);
-        self.last_fault = self.clock.elapsed();
+        self.last_fault = self.last_fault.max(self.clock.elapsed());
         true
     }
 
@@ -364,7 +364,7 @@ impl<'a> Conductor<'a> {
         {
             self.perturbed = self.steps;
             self.note(&format!("** {perturbation}"));
-            self.last_fault = self.clock.elapsed();
+            self.last_fault = self.last_fault.max(self.clock.elapsed());
         }
     }
 

@@ -86,14 +86,14 @@ pub(crate) fn rare_deviations(anchor: &Anchor, nature: Nature, scenario: &Scenar
         }
         Place::Request { access: Access::Read, .. } | Place::Delivery { .. } => Vec::new(),
         Place::Taken { .. } => vec![
-            What::Pause(Duration::from_secs(60)),
+            What::Pause(Duration::from_mins(1)),
             What::Outage(Duration::from_secs(30)),
             What::Clock(-120),
             What::Clock(120),
         ],
         Place::Start => (1..=ORDERS).flat_map(|seed| [order(By::Step, seed), order(By::Actor, seed)]).collect(),
         Place::Kubelet => {
-            let holds = [Until::Writes(1), Until::Rest, Until::After(Duration::from_secs(60))].map(What::Hold);
+            let holds = [Until::Writes(1), Until::Rest, Until::After(Duration::from_mins(1))].map(What::Hold);
             let failures = match nature {
                 Nature::PodStep if scenario.pods_fail => {
                     vec![What::Pod(Failure::IsUnready), What::Pod(Failure::Fails), What::Pod(Failure::IsEvicted)]
