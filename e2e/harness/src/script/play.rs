@@ -314,7 +314,9 @@ impl<'a> Player<'a> {
                 command.extend(next.command(&names)?.into_iter().skip(1));
             }
             if let Some(objects) = &with_uids {
-                command.iter_mut().for_each(|word| *word = objects.with_uids(word));
+                for word in &mut command {
+                    *word = objects.with_uids(word);
+                }
             }
             kubectl.run_words(&command).await?;
         }

@@ -170,8 +170,12 @@ impl Names {
         let mut in_order: Vec<&Value> = objects.0.iter().collect();
         in_order.sort_by_key(|it| (text(&it["metadata"]["creationTimestamp"]), revision(it)));
         // The names of pods have the hashes of their replica sets.
-        in_order.iter().for_each(|object| self.see_hash(object));
-        in_order.iter().for_each(|object| self.see(object));
+        for object in &in_order {
+            self.see_hash(object);
+        }
+        for object in in_order {
+            self.see(object);
+        }
         let now = clock::now();
         let mut lines: BTreeMap<String, i64> = BTreeMap::new();
         for object in &objects.0 {

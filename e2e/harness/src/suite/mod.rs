@@ -29,7 +29,7 @@ use crate::scenario::{Selected, all};
 use crate::subject::Subject;
 
 /// Scenarios that a sandbox cannot show, by a part of their names, each with the reason.
-const NOT_ON_A_SANDBOX: [(&str, &str); 16] = [
+const NOT_ON_A_SANDBOX: [(&str, &str); 14] = [
     ("/acts_as_recorded", WITH_UPSTREAM),
     ("handed_over", WITH_UPSTREAM),
     ("api/", "the table of API scenarios is played in the sandbox's own tests"),
@@ -46,8 +46,6 @@ const NOT_ON_A_SANDBOX: [(&str, &str); 16] = [
     ("deploy/has_the_rights", "it issues no tokens of service accounts, and its only user may do everything"),
     ("hello/labels_namespaces", "counts requests by the API server's metrics"),
     ("deployment/rolls_through", "its API server and its storage are one process"),
-    ("deployment/may_not_make_a_set", "every user may do everything"),
-    ("deployment/may_not_make_a_pod", "every user may do everything"),
     ("website/", "every user may do everything"),
 ];
 

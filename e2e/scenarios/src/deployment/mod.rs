@@ -1,6 +1,5 @@
 //! Deployments: the commands of kubectl, crashes of the manager, and outages. A script compares the rest.
 
-mod deletion;
 mod edits;
 mod kills;
 mod outages;
@@ -33,15 +32,11 @@ kcm_e2e_harness::scenarios! {
     Setup::of(CONTROLLERS) => {
         "deployment/is_watched": progress::is_watched,
         "deployment/is_stuck_and_recovers": progress::is_stuck_and_recovers,
-        "deployment/may_not_make_a_set": progress::may_not_make_a_set,
-        "deployment/may_not_make_a_pod": progress::may_not_make_a_pod,
         "deployment/rolls_out_and_back": rollouts::rolls_out_and_back,
         "deployment/pauses_and_resumes": rollouts::pauses_and_resumes,
         "deployment/scales_and_restarts": rollouts::scales_and_restarts,
         "deployment/is_edited": edits::is_edited,
         "deployment/is_applied_by_the_server": edits::is_applied_by_the_server,
-        "deployment/is_deleted_with_its_pods": deletion::with_its_pods,
-        "deployment/leaves_orphans_and_adopts_them": deletion::leaves_orphans,
     }
 }
 
@@ -83,12 +78,11 @@ struct Objects {
     deployments: Api<appsv1::Deployment>,
     sets: Api<appsv1::ReplicaSet>,
     pods: Api<corev1::Pod>,
-    events: Api<corev1::Event>,
 }
 
 impl Objects {
     fn of(case: &Case) -> Self {
-        Self { client: case.client(), deployments: case.api(), sets: case.api(), pods: case.api(), events: case.api() }
+        Self { client: case.client(), deployments: case.api(), sets: case.api(), pods: case.api() }
     }
 
     async fn create(&self, deployment: Value) -> Result<appsv1::Deployment> {
@@ -166,13 +160,6 @@ impl Objects {
     async fn pods_of(&self, name: &str) -> Result<Vec<corev1::Pod>> {
         let pods = self.pods.list(&ListParams::default().labels(&format!("app={name}"))).await;
         Ok(pods.with_context(|| format!("cannot list the pods of {name}"))?.items)
-    }
-
-    /// The events about the deployment with this reason.
-    async fn events(&self, deployment: &appsv1::Deployment, reason: &str) -> Result<Vec<corev1::Event>> {
-        let about = format!("involvedObject.uid={},reason={reason}", deployment.uid().unwrap_or_default());
-        let events = self.events.list(&ListParams::default().fields(&about)).await.context("cannot list events")?;
-        Ok(events.items)
     }
 }
 

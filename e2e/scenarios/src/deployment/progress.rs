@@ -2,11 +2,9 @@
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::apps::v1 as appsv1;
-use k8s_openapi::api::core::v1 as corev1;
 use kcm_e2e_harness::kubectl::Kubectl;
 use kcm_e2e_harness::scenario::Case;
 use kcm_e2e_harness::wait::eventually;
-use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::json;
 
 use super::{Objects, condition, deployment, held, image, is_waiting, reports, uids};
@@ -137,87 +135,4 @@ fn message(deployment: &appsv1::Deployment, kind: &str) -> String {
         .find(|it| it.type_.as_deref() == Some(kind))
         .and_then(|it| it.message.clone())
         .unwrap_or_default()
-}
-
-/// A replica set that a quota refuses is reported, and created when the quota is raised.
-pub(super) async fn may_not_make_a_set(case: Case) -> Result<()> {
-    let objects = Objects::of(&case);
-    let web = objects.settle(deployment("web", 2)).await?;
-    let quotas = limit(&case, "count/replicasets.apps", 1).await?;
-    let sets: Api<appsv1::ReplicaSet> = case.api();
-    let labels = json!({ "app": "another" });
-    let another = json!({
-        "metadata": { "name": "another" },
-        "spec": {
-            "selector": { "matchLabels": labels },
-            "template": {
-                "metadata": { "labels": labels },
-                "spec": { "containers": [{ "name": "main", "image": "example/main:1" }] },
-            },
-        },
-    });
-    eventually("the admission of quotas to have seen the quota", async || {
-        let dry_run = PostParams { dry_run: true, ..PostParams::default() };
-        ensure!(
-            sets.create(&dry_run, &serde_json::from_value(another.clone())?).await.is_err(),
-            "it admits another set"
-        );
-        Ok(())
-    })
-    .await?;
-    objects.patch("web", &image(2)).await?;
-    let stuck = reports(&objects, "web", "Progressing", ("False", "ReplicaSetCreateError")).await?;
-    let why = message(&stuck, "Progressing");
-    ensure!(why.starts_with("Failed to create new replica set \"web-") && why.contains("exceeded quota"), "{why}");
-    eventually("a warning with the message", async || {
-        let events = objects.events(&web, "ReplicaSetCreateError").await?;
-        let warned =
-            events.iter().any(|it| it.message.as_ref() == Some(&why) && it.type_.as_deref() == Some("Warning"));
-        ensure!(warned, "{events:?}");
-        Ok(())
-    })
-    .await?;
-    raise(&quotas, "count/replicasets.apps", 9).await?;
-    objects.complete("web").await?;
-    reports(&objects, "web", "Progressing", ("True", "NewReplicaSetAvailable")).await?;
-    Ok(())
-}
-
-/// A pod that a quota refuses is reported by the deployment too, for as long as it lasts.
-pub(super) async fn may_not_make_a_pod(case: Case) -> Result<()> {
-    let objects = Objects::of(&case);
-    objects.settle(deployment("web", 2)).await?;
-    let quotas = limit(&case, "pods", 2).await?;
-    objects.patch("web", &image(2)).await?;
-    let stuck = reports(&objects, "web", "ReplicaFailure", ("True", "FailedCreate")).await?;
-    let why = message(&stuck, "ReplicaFailure");
-    ensure!(why.contains("exceeded quota"), "{why}");
-    ensure!(condition(&stuck, "Available") == Some(("True", "MinimumReplicasAvailable")), "{:?}", stuck.status);
-    raise(&quotas, "pods", 9).await?;
-    objects.complete("web").await?;
-    eventually("the failure not to be reported any more", async || {
-        let found = objects.deployments.get("web").await?;
-        ensure!(condition(&found, "ReplicaFailure").is_none(), "{:?}", found.status);
-        Ok(())
-    })
-    .await
-}
-
-async fn limit(case: &Case, resource: &str, hard: u32) -> Result<Api<corev1::ResourceQuota>> {
-    let quotas: Api<corev1::ResourceQuota> = case.api();
-    let quota = json!({ "metadata": { "name": "limit" }, "spec": { "hard": { resource: hard.to_string() } } });
-    quotas.create(&PostParams::default(), &serde_json::from_value(quota)?).await.context("cannot create the quota")?;
-    eventually("the quota to be in force", async || {
-        let status = quotas.get("limit").await?.status.unwrap_or_default();
-        ensure!(status.hard.is_some() && status.used.is_some(), "its status is empty");
-        Ok(())
-    })
-    .await?;
-    Ok(quotas)
-}
-
-async fn raise(quotas: &Api<corev1::ResourceQuota>, resource: &str, hard: u32) -> Result<()> {
-    let patch = Patch::Merge(json!({ "spec": { "hard": { resource: hard.to_string() } } }));
-    quotas.patch("limit", &PatchParams::default(), &patch).await.context("cannot raise the quota")?;
-    Ok(())
 }
