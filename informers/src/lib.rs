@@ -102,6 +102,7 @@
 //! - *a page that has expired restarts the list*;
 //! - *a watch that ends or breaks is resumed*, at once, if it lasted;
 //! - *a version that is gone leads to a new list*, at once, unless that has just happened;
+//! - *a quiet watch without bookmarks is replaced and does not make the cache stale*, unless the next is not accepted;
 //! - *a silent watch is replaced*; so many in a row lead to a new list ([`protocol::Protocol::DOUBTS`]);
 //! - *a request without a response is repeated*;
 //! - *failures are retried at growing intervals*, 800 ms to 30 s, stretched by up to as much again;
