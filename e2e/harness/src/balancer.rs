@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result};
 use tokio::io::copy_bidirectional;
@@ -13,8 +12,15 @@ use tokio::task::JoinSet;
 /// Passes each connection on to the next of its servers; ends when dropped.
 pub struct Balancer {
     port: u16,
-    servers: Arc<watch::Sender<Vec<u16>>>,
+    state: Arc<watch::Sender<State>>,
     _task: JoinSet<()>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    servers: Vec<u16>,
+    /// Number of times that all connections were closed.
+    cuts: u64,
 }
 
 impl Balancer {
@@ -26,10 +32,10 @@ impl Balancer {
     pub async fn start(servers: &[u16]) -> Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.context("cannot listen on a free port")?;
         let port = listener.local_addr()?.port();
-        let servers = Arc::new(watch::Sender::new(servers.to_vec()));
+        let state = Arc::new(watch::Sender::new(State { servers: servers.to_vec(), cuts: 0 }));
         let mut task = JoinSet::new();
-        task.spawn(accept(listener, Arc::clone(&servers)));
-        Ok(Self { port, servers, _task: task })
+        task.spawn(accept(listener, Arc::clone(&state)));
+        Ok(Self { port, state, _task: task })
     }
 
     /// The port at which it listens.
@@ -39,12 +45,12 @@ impl Balancer {
 
     /// Passes new connections on to these servers. Connections to others go on.
     pub fn balance(&self, servers: &[u16]) {
-        self.servers.send_replace(servers.to_vec());
+        self.state.send_modify(|state| state.servers = servers.to_vec());
     }
 
     /// Closes all connections, and each new one, until [`balance`](Self::balance) names servers again.
     pub fn cut(&self) {
-        self.servers.send_replace(Vec::new());
+        self.state.send_modify(|state| *state = State { servers: Vec::new(), cuts: state.cuts + 1 });
     }
 
     /// Writes a copy of a kubeconfig whose server is this balancer, and returns its path.
@@ -71,34 +77,37 @@ pub fn kubeconfig_at(kubeconfig: &Path, port: u16) -> Result<PathBuf> {
     Ok(path)
 }
 
-async fn accept(listener: TcpListener, servers: Arc<watch::Sender<Vec<u16>>>) {
+async fn accept(listener: TcpListener, state: Arc<watch::Sender<State>>) {
     let mut connections = JoinSet::new();
-    let next = AtomicUsize::new(0);
+    let mut number: usize = 0;
     loop {
         tokio::select! {
             biased;
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
             accepted = listener.accept() => if let Ok((client, _)) = accepted {
-                let server = {
-                    let servers = servers.borrow();
-                    let number = next.fetch_add(1, Ordering::Relaxed).checked_rem(servers.len());
-                    number.and_then(|number| servers.get(number).copied())
+                let (server, cuts) = {
+                    let current = state.borrow();
+                    let place = number.checked_rem(current.servers.len());
+                    (place.and_then(|place| current.servers.get(place).copied()), current.cuts)
                 };
+                number += 1;
                 if let Some(server) = server {
-                    connections.spawn(pass(client, server, servers.subscribe()));
+                    connections.spawn(pass(client, server, state.subscribe(), cuts));
                 }
             },
         }
     }
 }
 
-/// Passes bytes on until an end closes or the balancer is cut.
-async fn pass(mut client: TcpStream, server: u16, mut servers: watch::Receiver<Vec<u16>>) {
+/// Passes bytes on until an end closes or the balancer is cut once more.
+async fn pass(mut client: TcpStream, server: u16, mut state: watch::Receiver<State>, cuts: u64) {
     let Ok(mut server) = TcpStream::connect(("127.0.0.1", server)).await else { return };
+    let cut = async { drop(state.wait_for(|state| state.cuts != cuts).await) };
+    let passed = async { drop(copy_bidirectional(&mut client, &mut server).await) };
     tokio::select! {
         biased;
-        cut = servers.wait_for(Vec::is_empty) => drop(cut),
-        passed = copy_bidirectional(&mut client, &mut server) => drop(passed),
+        () = cut => {}
+        () = passed => {}
     }
 }
 
@@ -141,6 +150,7 @@ mod tests {
         others.sort_unstable();
         assert_eq!((first, others), (Some(b'a'), [Some(b'a'), Some(b'b')]));
         balancer.cut();
+        balancer.balance(&[]);
         assert_eq!(kept.read(&mut [0]).await.unwrap_or(0), 0, "it is closed");
         assert_eq!(greeted(&balancer).await.0, None);
         balancer.balance(&[b]);
