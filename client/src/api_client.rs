@@ -463,8 +463,10 @@ impl ApiClient {
         let mut wait = ResponseWait::new(fence, begun, deadline, until);
         self.identity.sending(method.as_str(), request.body());
         let started = Instant::now();
-        let response =
-            wait.next(pin!(self.client.send(request))).await.and_then(|response| response.map_err(transport));
+        let response = wait
+            .next(pin!(self.client.send(request)))
+            .await
+            .and_then(|response| response.map_err(transport).map_err(|cause| self.broken(method, begun, cause)));
         self.identity.observe(method.as_str(), started, response.as_ref().ok(), is_repetition);
         let (head, body) = response?.into_parts();
         let retry_after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
@@ -475,10 +477,20 @@ impl ApiClient {
                 let path = sent.path.split('?').next().unwrap_or_default().into();
                 return Err(Cause::TooLarge { path, limit });
             }
-            body => body.map_err(Cause::Transport)?.to_bytes(),
+            body => body.map_err(|error| self.broken(method, begun, Cause::Transport(error)))?.to_bytes(),
         };
         self.identity.metrics.response_size(method.as_str(), body.len() as u64);
         Ok((head.status, retry_after, body))
+    }
+
+    /// Returns the cause of a failure at the connection. The connection of a write is reset when its fence closes, often
+    /// before the wait for the response has ended.
+    fn broken(&self, method: &Method, begun: Instant, cause: Cause) -> Cause {
+        let is_reset = self.is_fenced && *method != Method::GET && self.identity.fence.is_over();
+        match cause {
+            Cause::Transport(_) if is_reset => Cause::GivenUp(begun.elapsed()),
+            cause => cause,
+        }
     }
 }
 

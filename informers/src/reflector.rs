@@ -244,7 +244,7 @@ impl Reflector {
                 self.shared.availability.set_not_found(false);
                 self.step(Input::ResponseStarted);
                 if matches!(self.request, ListWatchRequest::Watch { .. }) {
-                    self.shared.record.lock().all_is_well();
+                    self.shared.record.lock().watches();
                 }
             }
             ResponseEvent::Chunk(chunk) => {
@@ -309,6 +309,7 @@ impl Reflector {
             EventKind::Added | EventKind::Modified | EventKind::Deleted => self.on_object(event, line),
             EventKind::Bookmark => match Bookmark::read(event.object) {
                 Ok(Bookmark { version, ends_initial_events }) => {
+                    self.shared.record.lock().received_bookmark();
                     self.step(Input::Bookmark { version, ends_initial_events });
                 }
                 Err(error) => self.ignore(&error),

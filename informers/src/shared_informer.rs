@@ -441,6 +441,7 @@ impl<V: View> Cache for SharedInformer<V> {
             lists: record.lists,
             last_event_ago: record.last_event_ago(),
             confirmed_ago: record.confirmed_ago(),
+            has_bookmarks: record.has_bookmarks(),
             last_sync_resource_version,
         }
     }

@@ -56,8 +56,11 @@ pub struct InformerStatus {
     /// Time since the last watch event was received, including bookmarks.
     pub last_event_ago: Option<Duration>,
     /// Time since a list, a change or a bookmark confirmed that the cache is current, or since the end of an outage if
-    /// that is later. `None` before the first list, and while the resource is not watched.
+    /// that is later. `None` before the first list, and while the resource is not watched. If the API server sends no
+    /// bookmarks, the response to the next watch after a quiet watch counts as well.
     pub confirmed_ago: Option<Duration>,
+    /// `true` once a bookmark was received.
+    pub has_bookmarks: bool,
     /// The resource version up to which the cache has applied all changes.
     pub last_sync_resource_version: ResourceVersion,
 }
@@ -67,11 +70,16 @@ impl InformerStatus {
     /// that is silent for as long is replaced.
     pub const STALE_AFTER: Duration = Protocol::SILENCE;
 
-    /// Returns `true` if it has synced, and nothing has confirmed its cache for [`STALE_AFTER`](Self::STALE_AFTER): its
-    /// watch fails, or is silent.
+    /// Time that the response to the next watch may take after a quiet watch without bookmarks, which is replaced after
+    /// [`STALE_AFTER`](Self::STALE_AFTER).
+    const REPLACED_WITHIN: Duration = Duration::from_secs(10);
+
+    /// Returns `true` if it has synced, and nothing has confirmed its cache for [`STALE_AFTER`](Self::STALE_AFTER), or a
+    /// little longer if the API server sends no bookmarks: its watch fails, or is silent.
     #[must_use]
     pub fn is_stale(&self) -> bool {
-        self.synced && self.confirmed_ago.is_some_and(|ago| ago > Self::STALE_AFTER)
+        let more = if self.has_bookmarks { Duration::ZERO } else { Self::REPLACED_WITHIN };
+        self.synced && self.confirmed_ago.is_some_and(|ago| ago > Self::STALE_AFTER + more)
     }
 }
 
@@ -86,6 +94,10 @@ pub(crate) struct Record {
     last_event: Option<Instant>,
     /// When the cache was last confirmed to be current.
     confirmed: Option<Instant>,
+    /// Whether a bookmark was received.
+    has_bookmarks: bool,
+    /// Whether the server has accepted the last watch, which has not failed since.
+    was_watching: bool,
 }
 
 impl Record {
@@ -98,6 +110,8 @@ impl Record {
             lists: 0,
             last_event: None,
             confirmed: None,
+            has_bookmarks: false,
+            was_watching: false,
         }
     }
 
@@ -110,6 +124,9 @@ impl Record {
     }
 
     pub(crate) fn enter(&mut self, phase: Phase) {
+        if phase != Phase::Watching {
+            self.was_watching = false;
+        }
         if self.phase != phase {
             self.phase = phase;
             self.since = Instant::now();
@@ -118,6 +135,24 @@ impl Record {
 
     pub(crate) fn received_event(&mut self) {
         self.last_event = Some(Instant::now());
+    }
+
+    /// The API server sends bookmarks, so that a watch without one is suspicious.
+    pub(crate) const fn received_bookmark(&mut self) {
+        self.has_bookmarks = true;
+    }
+
+    pub(crate) const fn has_bookmarks(&self) -> bool {
+        self.has_bookmarks
+    }
+
+    /// The server accepts a watch. If it sends no bookmarks, and the watch before was quiet to its end, nothing else
+    /// confirms the cache: the server goes on from its version.
+    pub(crate) fn watches(&mut self) {
+        self.trouble = None;
+        if std::mem::replace(&mut self.was_watching, true) && !self.has_bookmarks {
+            self.confirm();
+        }
     }
 
     /// A list, a change or a bookmark confirms that the cache is current.

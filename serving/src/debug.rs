@@ -120,6 +120,7 @@ fn cache(status: &InformerStatus, bytes: Option<usize>) -> Value {
         "lists": status.lists,
         "lastEventSecondsAgo": status.last_event_ago.map(seconds),
         "confirmedSecondsAgo": status.confirmed_ago.map(seconds),
+        "hasBookmarks": status.has_bookmarks,
         "resourceVersion": status.last_sync_resource_version.to_string(),
     })
 }

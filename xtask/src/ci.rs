@@ -118,9 +118,9 @@ fn one_scenario_of_each() -> Result<()> {
     e2e::built_suite(&selected)
 }
 
-/// The names of the scenarios of the built suite.
+/// The names of the scenarios of the built suite, without those for full runs.
 fn scenarios() -> Result<String> {
-    step::output(Command::new(step::target().join("debug/suite")).arg("--list"))
+    step::output(Command::new(step::target().join("debug/suite")).args(["--list", "--quick"]))
 }
 
 /// Scenarios of a release, by how their names begin. They wait for a minute or longer, for leases or for the discovery of

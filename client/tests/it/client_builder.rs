@@ -14,8 +14,8 @@ use http_body::Frame;
 use http_body_util::StreamBody;
 use kcm_api::{ObjectKey, PartialObjectMeta, Resource};
 use kcm_client::{
-    ApiClient, ApiError, ClientBuilder, ClientLimits, ClientMetrics, ClientProvider, Fence, Limits, Patch, Payload,
-    Subresource, UserAgent, Written,
+    ApiClient, ApiError, Cause, ClientBuilder, ClientLimits, ClientMetrics, ClientProvider, Fence, Limits, Patch,
+    Payload, Subresource, UserAgent, Written,
 };
 use kube::client::Body;
 use serde_json::json;
@@ -152,6 +152,38 @@ async fn a_write_that_is_held_on_the_way_is_given_up_when_the_fence_closes_and_n
     let error = write(&clients, "a-controller").await.unwrap_err();
     assert_eq!(begun.elapsed(), Duration::from_secs(10));
     assert!(error.response_lost(), "it was sent, and may still take effect");
+    assert_eq!(*seen.lock().unwrap(), ["PATCH"]);
+}
+
+/// A provider whose connections break after ten seconds.
+struct Breaking(Seen);
+
+impl ClientProvider for Breaking {
+    fn client_for(&self, _identity: &str) -> kube::Client {
+        let seen = Arc::clone(&self.0);
+        let service = tower::service_fn(move |request: Request<Body>| {
+            seen.lock().unwrap().push(request.method().to_string());
+            async {
+                tokio::time::sleep(Duration::from_secs(10)).await;
+                Err::<Response<Body>, _>(std::io::Error::from(std::io::ErrorKind::ConnectionReset))
+            }
+        });
+        kube::Client::new(service, "default")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_whose_connection_is_reset_with_the_fence_is_given_up_and_not_sent_again() {
+    let (seen, given_up) = (Seen::default(), Arc::<GivenUp>::default());
+    let user_agent = UserAgent::new("kube-controller-manager", "v1.37.2", "");
+    let provider = Breaking(Arc::clone(&seen));
+    let clients =
+        ClientBuilder::with_metrics(provider, user_agent, Limits::UNLIMITED, Arc::<GivenUp>::clone(&given_up));
+    clients.fence().open_until(tokio::time::Instant::now() + Duration::from_secs(10));
+    let error = write(&clients, "a-controller").await.unwrap_err();
+    assert!(matches!(error.cause(), Cause::GivenUp(after) if *after == Duration::from_secs(10)), "{error:?}");
+    assert!(error.response_lost());
+    assert_eq!(given_up.0.load(Ordering::Relaxed), 1);
     assert_eq!(*seen.lock().unwrap(), ["PATCH"]);
 }
 

@@ -56,6 +56,8 @@ pub struct Plan {
     pub faults: Vec<Fault>,
     /// The pods of the deployment that is rolled all the time.
     pub pods: i32,
+    /// `true` if an indexed Job is created at each failover.
+    pub jobs: bool,
     /// The duration of the lease; renew deadline and retry period follow from it as upstream's defaults do from 15 s.
     pub lease: Duration,
 }
@@ -88,6 +90,8 @@ pub struct Outcome {
     pub foreign: Vec<(Subject, String)>,
     /// Pods that were created beyond the desired count of their replica sets.
     pub surplus: Vec<String>,
+    /// Indexes of Jobs that ran more than once.
+    pub repeated: Vec<String>,
 }
 
 /// How long a successor, a rollout or an end may take.
@@ -115,7 +119,7 @@ pub async fn run(pair: Pair, plan: &Plan, progress: &dyn Fn(&str)) -> Result<Out
     ];
     let plane = ControlPlane::start(Options { kwok: true, api_server_args, ..Options::default() }).await?;
     nodes::create(&plane.client(), work::NODES, 1).await?;
-    let mut managers = Managers::start(&plane, pair, plan.lease, log).await?;
+    let mut managers = Managers::start(&plane, pair, plan, log).await?;
     work::create(&plane.client(), plan.pods).await?;
     let mut failovers = Vec::new();
     let client = plane.client();
@@ -124,7 +128,7 @@ pub async fn run(pair: Pair, plan: &Plan, progress: &dyn Fn(&str)) -> Result<Out
     let recording = history.record();
     let failing = async {
         for (number, fault) in plan.faults.iter().enumerate() {
-            let failover = fail_over(&plane, &mut managers, *fault, number, plan.lease).await;
+            let failover = fail_over(&plane, &mut managers, *fault, number, plan).await;
             let failover = failover.with_context(|| format!("failover {} by {fault}", number + 1))?;
             let Failover { from, to, led, acted, .. } = &failover;
             progress(&format!("{fault}: {from} → {to}, lease after {led:.2?}, acted after {acted:.2?}"));
@@ -137,7 +141,7 @@ pub async fn run(pair: Pair, plan: &Plan, progress: &dyn Fn(&str)) -> Result<Out
         failed = rolling => failed.map(|never| match never {}),
         failed = recording => failed.context("cannot record the pods"),
     }?;
-    let surplus = history.surplus();
+    let (surplus, repeated) = (history.surplus(), history.repeated());
     let writes = managers.writes()?;
     let history = audit::history(writes);
     let foreign: Vec<_> = audit::foreign(writes, &history).into_iter().cloned().collect();
@@ -146,7 +150,7 @@ pub async fn run(pair: Pair, plan: &Plan, progress: &dyn Fn(&str)) -> Result<Out
         let audit::Write { user, verb, resource, name, received, .. } = write;
         (managers.subject_of(user), format!("{received} {user} {verb} {resource} {name}"))
     });
-    Ok(Outcome { pair, failovers, writes: all, foreign: foreign.collect(), surplus })
+    Ok(Outcome { pair, failovers, writes: all, foreign: foreign.collect(), surplus, repeated })
 }
 
 /// One failover; at its end both managers run again.
@@ -155,8 +159,9 @@ async fn fail_over(
     managers: &mut Managers,
     fault: Fault,
     number: usize,
-    lease: Duration,
+    plan: &Plan,
 ) -> Result<Failover> {
+    let lease = plan.lease;
     managers.are_ready().await?;
     tokio::time::sleep(SETTLE).await;
     let leader = managers.leader()?;
@@ -165,6 +170,10 @@ async fn fail_over(
         plane.pause(Component::ApiServer)?;
         tokio::time::sleep(lease + BEYOND_LEASE).await;
         plane.resume(Component::ApiServer)?;
+    }
+    if plan.jobs {
+        // Its first pods are created as the leader ends.
+        work::create_job(&plane.client(), number).await?;
     }
     let before = clock::now();
     managers.fail(leader, fault)?;

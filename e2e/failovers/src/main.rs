@@ -48,7 +48,7 @@ async fn run() -> Result<bool> {
     for pair in pairs {
         let kinds: &[Fault] = if pair == Pair::Peer { &[Fault::Terminated] } else { &chosen };
         let faults = (0..each).flat_map(|_| kinds.iter().copied()).collect();
-        let plan = Plan { faults, pods, lease };
+        let plan = Plan { faults, pods, jobs: false, lease };
         println!("{pair:?}");
         let outcome = interrupt::or(Box::pin(failovers::run(pair, &plan, &|line| println!("  {line}")))).await?;
         for (subject, write) in &outcome.foreign {

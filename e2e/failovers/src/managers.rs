@@ -2,7 +2,6 @@
 
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use kcm_e2e_harness::control_plane::ControlPlane;
@@ -14,7 +13,7 @@ use kcm_e2e_harness::wait::eventually_within;
 use super::audit::{self, USERS, Write, history};
 use super::fault::Fault;
 use super::proxy::Proxy;
-use super::{LIMIT, Pair};
+use super::{LIMIT, Pair, Plan};
 
 /// The two managers.
 pub(super) struct Managers {
@@ -33,16 +32,16 @@ struct Manager {
 
 impl Managers {
     /// Starts both, the first of which leads.
-    pub(super) async fn start(plane: &ControlPlane, pair: Pair, lease: Duration, audit: PathBuf) -> Result<Self> {
+    pub(super) async fn start(plane: &ControlPlane, pair: Pair, plan: &Plan, audit: PathBuf) -> Result<Self> {
         let [first, second] = pair.subjects();
         let mut audit = AuditLog { path: audit, offset: 0, rest: String::new(), writes: Vec::new() };
-        let first = Manager::start(plane, USERS[0], first, lease).await?;
+        let first = Manager::start(plane, USERS[0], first, plan).await?;
         eventually_within("the first manager to lead", LIMIT, async || {
             ensure!(!history(audit.read()?).is_empty(), "the lease has no holder");
             Ok(())
         })
         .await?;
-        let second = Manager::start(plane, USERS[1], second, lease).await?;
+        let second = Manager::start(plane, USERS[1], second, plan).await?;
         Ok(Self { managers: [first, second], audit })
     }
 
@@ -125,12 +124,13 @@ impl Managers {
 }
 
 impl Manager {
-    async fn start(plane: &ControlPlane, user: &str, subject: Subject, lease: Duration) -> Result<Self> {
+    async fn start(plane: &ControlPlane, user: &str, subject: Subject, plan: &Plan) -> Result<Self> {
+        let lease = plan.lease;
         let kubeconfig = plane.kubeconfig_for(user, &["system:masters"])?;
         let proxy = Proxy::start(&kubeconfig).await?;
         let mut args = vec![
             format!("--kubeconfig={}", proxy.kubeconfig().display()),
-            "--controllers=deployment,replicaset".to_owned(),
+            format!("--controllers=deployment,replicaset{}", if plan.jobs { ",job" } else { "" }),
             format!("--leader-elect-lease-duration={}s", lease.as_secs()),
             format!("--leader-elect-renew-deadline={}s", lease.as_secs() * 2 / 3),
             format!("--leader-elect-retry-period={}ms", lease.as_millis() * 2 / 15),

@@ -47,14 +47,15 @@ impl Report {
                 }
             }
         }
-        for Outcome { pair, failovers, writes, foreign, surplus } in &self.outcomes {
+        for Outcome { pair, failovers, writes, foreign, surplus, repeated } in &self.outcomes {
             let of = |subject| foreign.iter().filter(|(whose, _)| *whose == subject).count();
             let (pair, ours, peer) = (name(*pair), of(Subject::Ours), of(Subject::Peer));
             let _written = writeln!(
                 table,
-                "\n{pair}: {} failovers, {writes} writes; without the lease: {ours} of ours, {peer} of upstream's; {} surplus pods.",
+                "\n{pair}: {} failovers, {writes} writes; without the lease: {ours} of ours, {peer} of upstream's; {} surplus pods, {} repeated indexes.",
                 failovers.len(),
-                surplus.len()
+                surplus.len(),
+                repeated.len()
             );
         }
         table
@@ -63,13 +64,14 @@ impl Report {
     /// Violations: writes of ours without the lease, surplus pods between ours, and successors of ours that acted too late.
     pub fn violations(&self) -> Vec<String> {
         let mut violations = Vec::new();
-        for Outcome { pair, failovers, foreign, surplus, .. } in &self.outcomes {
+        for Outcome { pair, failovers, foreign, surplus, repeated, .. } in &self.outcomes {
             let of_ours = foreign.iter().filter(|(whose, _)| *whose == Subject::Ours);
             violations.extend(of_ours.map(|(_, write)| format!("a write without the lease: {write}")));
             if *pair != Pair::Ours {
                 continue;
             }
             violations.extend(surplus.iter().map(|pod| format!("a surplus pod: {pod}")));
+            violations.extend(repeated.iter().map(|index| format!("a repeated index: {index}")));
             for fault in Fault::ALL {
                 let acted = acted(failovers, fault);
                 let (Some(median), limit) = (median(&acted), fault.limit(self.lease)) else { continue };
@@ -133,6 +135,7 @@ mod tests {
             writes: 10,
             foreign: Vec::new(),
             surplus: Vec::new(),
+            repeated: Vec::new(),
         }
     }
 

@@ -1,6 +1,7 @@
-//! Pods beyond the desired count: a successor that acts on a cache that lags behind creates them.
+//! Pods beyond the desired count, and indexes of Jobs that run twice: a successor that acts on a cache that lags behind
+//! creates them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -38,6 +39,8 @@ enum What {
     Active(String, String),
     /// It is no more.
     Inactive(String),
+    /// The pod runs this index of that Job.
+    Indexed { job: String, index: String, pod: String },
 }
 
 /// The record of all changes of pods and replica sets in the namespace `default`.
@@ -64,6 +67,9 @@ impl History {
             let is_over =
                 is_deleted || pod.metadata.deletion_timestamp.is_some() || ["Succeeded", "Failed"].contains(&phase);
             let owner = pod.owner_references().iter().find(|owner| owner.controller == Some(true));
+            if let (Some(owner), Some(index)) = (owner, pod.annotations().get(INDEX)) {
+                return Some(What::Indexed { job: owner.name.clone(), index: index.clone(), pod: pod.uid()? });
+            }
             Some(match owner.filter(|owner| !is_over && owner.kind == "ReplicaSet") {
                 Some(owner) => What::Active(pod.name_any(), owner.uid.clone()),
                 None => What::Inactive(pod.name_any()),
@@ -110,6 +116,28 @@ impl History {
         changes.sort_by_key(|change| change.version);
         surplus(&changes)
     }
+
+    /// The indexes of Jobs for which more than one pod was created. No pod here fails or is deleted from outside.
+    pub(super) fn repeated(&self) -> Vec<String> {
+        repeated(&self.changes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The annotation of the pods of indexed Jobs.
+const INDEX: &str = "batch.kubernetes.io/job-completion-index";
+
+fn repeated(changes: &[Change]) -> Vec<String> {
+    let mut pods: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+    for Change { what, .. } in changes {
+        match what {
+            What::Indexed { job, index, pod } => {
+                pods.entry((job, index)).or_default().insert(pod);
+            }
+            What::Desired(..) | What::Active(..) | What::Inactive(_) => {}
+        }
+    }
+    let repeated = pods.into_iter().filter(|(_, pods)| pods.len() > 1);
+    repeated.map(|((job, index), pods)| format!("index {index} of {job}: {} pods", pods.len())).collect()
 }
 
 /// The desired counts of one replica set, each with the time at which it was set.
@@ -155,6 +183,7 @@ fn surplus(changes: &[Change]) -> Vec<String> {
                     *count -= 1;
                 }
             }
+            What::Indexed { .. } => {}
         }
     }
     surplus
@@ -188,6 +217,22 @@ mod tests {
             change(7, 1, active("d")),
         ];
         assert_eq!(surplus(&history), ["d at 7: 3 active pods, 2 desired"]);
+    }
+
+    #[test]
+    fn an_index_with_several_pods_is_repeated() {
+        let indexed = |index: &str, pod: &str| What::Indexed {
+            job: "job".to_owned(),
+            index: index.to_owned(),
+            pod: pod.to_owned(),
+        };
+        let history = [
+            change(1, 0, indexed("0", "a")),
+            change(2, 0, indexed("1", "b")),
+            change(3, 1, indexed("0", "a")),
+            change(4, 1, indexed("1", "c")),
+        ];
+        assert_eq!(repeated(&history), ["index 1 of job: 2 pods"]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::apps::v1 as appsv1;
+use k8s_openapi::api::batch::v1 as batchv1;
 use kcm_e2e_harness::wait::eventually_within;
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams, PostParams};
@@ -67,6 +68,24 @@ pub(super) async fn roll(client: &Client) -> Result<Infallible> {
         drop(is_rolled(&deployments, ROLLOUT).await);
     }
     std::future::pending().await
+}
+
+/// Creates an indexed Job, whose first pods the leader and its successor create.
+pub(super) async fn create_job(client: &Client, number: usize) -> Result<()> {
+    let name = format!("job-{number}");
+    let mut template = template(&name);
+    template["spec"]["restartPolicy"] = "Never".into();
+    let spec = json!({ "completions": 20, "parallelism": 20, "completionMode": "Indexed", "template": template });
+    let job = json!({ "metadata": { "name": name }, "spec": spec });
+    let job: batchv1::Job = serde_json::from_value(job).context("it is a job")?;
+    let jobs: Api<batchv1::Job> = Api::default_namespaced(client.clone());
+    eventually_within("the job to be created", ROLLOUT, async || {
+        match jobs.create(&PostParams::default(), &job).await {
+            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+            created => created.map(drop).context("cannot create the job"),
+        }
+    })
+    .await
 }
 
 /// Makes the replica set that the successor of that failover has to act on, and returns its name.

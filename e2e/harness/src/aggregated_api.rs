@@ -44,7 +44,7 @@ pub struct AggregatedApi {
 impl AggregatedApi {
     /// Starts the server; its certificate is in `folder`.
     pub async fn start(folder: &Path) -> Result<Self> {
-        let identity = Pki::new(&folder.join("aggregated"))?.server()?;
+        let identity = Pki::new(&folder.join("aggregated"))?.server("server")?;
         let certificates = CertificateDer::pem_file_iter(&identity.certificate)
             .and_then(Iterator::collect)
             .context("cannot read the certificate of the aggregated API")?;

@@ -23,6 +23,8 @@ const START: Duration = Duration::from_mins(3);
 
 const AUDIT_LOG: &str = "audit.log";
 
+const KUBE_API_SERVER: &str = "kube-apiserver";
+
 /// In a sandbox, pods run and stop at once, as kwok's do.
 const AT_ONCE: &str = "pods: [{ do: start=0s pull=0s ready=0s stop=0s }]";
 
@@ -92,7 +94,7 @@ pub enum Component {
 impl Component {
     const fn process(self) -> &'static str {
         match self {
-            Self::ApiServer => "kube-apiserver",
+            Self::ApiServer => KUBE_API_SERVER,
             Self::Etcd => "etcd",
         }
     }
@@ -116,6 +118,8 @@ pub struct ControlPlane {
 /// Makes users of an API server.
 struct Users {
     server: String,
+    /// The port of the store.
+    etcd: u16,
     pki: Pki,
 }
 
@@ -175,7 +179,7 @@ impl ControlPlane {
         let store = temporary()?;
         let [etcd_clients, etcd_peers, api] = free_ports()?;
         let mut etcd = start_etcd(folder, store.path(), etcd_clients, etcd_peers)?;
-        let mut api_server = start_api_server(folder, &pki, etcd_clients, api, options)?;
+        let mut api_server = start_api_server(folder, KUBE_API_SERVER, &pki, etcd_clients, api, options)?;
         let server = format!("https://127.0.0.1:{api}");
         let admin = pki.client("e2e-admin", &["system:masters"])?;
         let kubeconfig = write_kubeconfig(&folder.join("admin.kubeconfig"), &server, &pki, &admin)?;
@@ -199,7 +203,19 @@ impl ControlPlane {
         let scheduler =
             if options.scheduler { Some(start_scheduler(folder, &kubeconfig, options.api_server)?) } else { None };
         let kwok = if options.kwok { Some(start_kwok(folder, &kubeconfig)?) } else { None };
-        Ok(Started { kwok, scheduler, api_server, etcd, server, client, pki, kubeconfig, manager, store })
+        Ok(Started {
+            kwok,
+            scheduler,
+            api_server,
+            etcd,
+            server,
+            store_port: etcd_clients,
+            client,
+            pki,
+            kubeconfig,
+            manager,
+            store,
+        })
     }
 
     /// A client with every right.
@@ -234,10 +250,34 @@ impl ControlPlane {
     ///
     /// If its certificate cannot be made.
     pub fn kubeconfig_for(&self, user: &str, groups: &[&str]) -> Result<PathBuf> {
-        let Users { server, pki } = self.users.as_ref().context("a sandbox has no users but its own")?;
+        let Users { server, pki, .. } = self.users.as_ref().context("a sandbox has no users but its own")?;
         let identity = pki.client(user, groups)?;
         let path = self.folder.path().join(format!("{}.kubeconfig", user.replace(':', "-")));
         write_kubeconfig(&path, server, pki, &identity)
+    }
+
+    /// The ports of the API server and of etcd.
+    ///
+    /// # Errors
+    ///
+    /// If they do not run here.
+    pub fn ports(&self) -> Result<(u16, u16)> {
+        let Users { server, etcd, .. } = self.users.as_ref().context("a sandbox has no etcd")?;
+        let port = server.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+        Ok((port.context("the address of the API server has no port")?, *etcd))
+    }
+
+    /// Starts another API server over the store at that port, and returns it with its port. It need not be ready yet.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be started.
+    pub fn start_api_server_over(&self, etcd: u16) -> Result<(Process, u16)> {
+        let users = self.users.as_ref().context("a sandbox has no etcd")?;
+        let [port] = free_ports()?;
+        let name = "kube-apiserver-2";
+        let process = start_api_server(self.folder.path(), name, &users.pki, etcd, port, &Options::default())?;
+        Ok((process, port))
     }
 
     /// CPU time that the API server has spent; of a sandbox, all of it.
@@ -337,6 +377,7 @@ struct Started {
     api_server: Process,
     etcd: Process,
     server: String,
+    store_port: u16,
     client: Client,
     pki: Pki,
     kubeconfig: PathBuf,
@@ -352,7 +393,7 @@ impl Started {
             client: self.client,
             kubeconfig: self.kubeconfig,
             manager: Some(self.manager),
-            users: Some(Users { server: self.server, pki: self.pki }),
+            users: Some(Users { server: self.server, etcd: self.store_port, pki: self.pki }),
             _store: Some(self.store),
             folder,
         }
@@ -381,8 +422,9 @@ fn start_etcd(logs: &Path, data: &Path, clients: u16, peers: u16) -> Result<Proc
     Process::start("etcd", &binaries::control_plane("etcd")?, &args, logs)
 }
 
-fn start_api_server(logs: &Path, pki: &Pki, etcd: u16, port: u16, options: &Options) -> Result<Process> {
-    let server = pki.server()?;
+/// Starts an API server; `name` is the name of its log and of its certificate.
+fn start_api_server(logs: &Path, name: &str, pki: &Pki, etcd: u16, port: u16, options: &Options) -> Result<Process> {
+    let server = pki.server(name)?;
     let (sa_private, sa_public) = pki.service_account_keys()?;
     // The controller that takes the not-ready taint from a new node does not run here.
     let mut without = vec!["TaintNodesByCondition"];
@@ -415,7 +457,7 @@ fn start_api_server(logs: &Path, pki: &Pki, etcd: u16, port: u16, options: &Opti
         args.push("--audit-log-maxsize=4096".to_owned());
     }
     args.extend(options.api_server_args.iter().cloned());
-    Process::start("kube-apiserver", &binaries::control_plane(options.api_server.program())?, &args, logs)
+    Process::start(name, &binaries::control_plane(options.api_server.program())?, &args, logs)
 }
 
 fn start_scheduler(logs: &Path, kubeconfig: &Path, api_server: ApiServer) -> Result<Process> {

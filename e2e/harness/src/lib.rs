@@ -19,6 +19,7 @@
 
 pub mod aggregated_api;
 pub mod audit;
+pub mod balancer;
 pub mod binaries;
 pub mod cgroup;
 pub mod clock;

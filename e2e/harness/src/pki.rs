@@ -48,18 +48,18 @@ impl Pki {
         self.folder.join("ca.crt")
     }
 
-    /// The API server's certificate: a leaf under the authority, since rustls refuses an
+    /// A certificate of an API server, in files of that name: a leaf under the authority, since rustls refuses an
     /// authority's own certificate from a server.
     ///
     /// # Errors
     ///
     /// If it cannot be made or written.
-    pub fn server(&self) -> Result<Identity> {
+    pub fn server(&self, name: &str) -> Result<Identity> {
         let mut params = CertificateParams::new(vec!["localhost".to_owned(), "127.0.0.1".to_owned()])
             .context("cannot name the server's certificate")?;
         params.distinguished_name = named("kube-apiserver", &[]).distinguished_name;
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        self.issue("server", params)
+        self.issue(name, params)
     }
 
     /// A client's certificate, by which the API server knows a user and its groups.
@@ -79,6 +79,12 @@ impl Pki {
     ///
     /// If they cannot be made or written.
     pub fn service_account_keys(&self) -> Result<(PathBuf, PathBuf)> {
+        let paths = ["sa.key", "sa.pub"].map(|file| self.folder.join(file));
+        if paths.iter().all(|path| path.is_file()) {
+            // API servers over one store accept the tokens of each other.
+            let [private, public] = paths;
+            return Ok((private, public));
+        }
         let key = KeyPair::generate().context("cannot make the key of the service accounts")?;
         Ok((self.write("sa.key", &key.serialize_pem())?, self.write("sa.pub", &key.public_key_pem())?))
     }

@@ -88,13 +88,14 @@ pub struct Setup {
     pub(crate) subjects: &'static [Subject],
     pub(crate) runs: Runs,
     pub(crate) expected_errors: &'static [ExpectedError],
+    pub(crate) is_long: bool,
 }
 
 impl Setup {
     /// A manager of the suite with these controllers, as `--controllers` takes them; ours and then upstream's.
     #[must_use]
     pub const fn of(controllers: &'static str) -> Self {
-        Self { controllers, subjects: &Subject::ALL, runs: Runs::OnSharedManager, expected_errors: &[] }
+        Self { controllers, subjects: &Subject::ALL, runs: Runs::OnSharedManager, expected_errors: &[], is_long: false }
     }
 
     /// Our manager alone is to show it.
@@ -126,6 +127,12 @@ impl Setup {
     #[must_use]
     pub const fn exclusively(self) -> Self {
         Self { runs: Runs::Exclusively, ..self }
+    }
+
+    /// The scenario takes many minutes: the quick list leaves it out, so that full runs alone have it.
+    #[must_use]
+    pub const fn in_full_runs(self) -> Self {
+        Self { is_long: true, ..self }
     }
 
     /// Errors that a manager of ours logs because of what the scenario does. Any other error fails the scenario.
@@ -273,6 +280,11 @@ impl Selected {
     /// The name by which it is selected and reported, as in `ours/replicaset/adopts`.
     pub fn name(self) -> String {
         format!("{}/{}", self.subject, self.scenario.name)
+    }
+
+    /// Returns `true` if full runs alone have it.
+    pub const fn is_long(self) -> bool {
+        self.scenario.setup.is_long
     }
 
     /// The namespace in which it runs.

@@ -29,6 +29,9 @@ kcm_e2e_harness::scenarios! {
     Setup::of("").ours().exclusively() => {
         "host/fails_over": |_| fails_over(),
     }
+    Setup::of("").ours().exclusively().in_full_runs() => {
+        "lease/forty_handovers_by_sigterm_and_ten_by_expiry": |_| fifty_handovers(),
+    }
 }
 
 /// Joins control groups up to an empty word, and becomes the rest of the command.
@@ -83,13 +86,30 @@ async fn runs_in_a_container(case: Case) -> Result<()> {
 /// writes, and no replica set has more pods than desired at any revision.
 async fn fails_over() -> Result<()> {
     let lease = Duration::from_secs(6);
-    let plan = Plan { faults: Fault::ALL.to_vec(), pods: 60, lease };
+    let plan = Plan { faults: Fault::ALL.to_vec(), pods: 60, jobs: false, lease };
     let outcome = failovers::run(Pair::Ours, &plan, &|_| {}).await?;
     let late = outcome.failovers.iter().find(|it| it.acted > lease + MARGIN * 2);
     ensure!(late.is_none(), "a successor acted late: {late:?}");
     ensure!(outcome.foreign.is_empty(), "writes without the lease: {:#?}", outcome.foreign);
     ensure!(outcome.surplus.is_empty(), "surplus pods: {:#?}", outcome.surplus);
     ensure!(outcome.writes > 0, "nothing was written");
+    Ok(())
+}
+
+/// Handovers by SIGTERM and by the expiry of the lease, while a deployment is rolled and Jobs start: no replica set has more
+/// pods than desired at any revision, and no index of a Job runs twice.
+async fn fifty_handovers() -> Result<()> {
+    let lease = Duration::from_secs(6);
+    let by_expiry = [Fault::Killed, Fault::Frozen];
+    let round = |number: usize| [[Fault::Terminated; 4].as_slice(), &[by_expiry[number % by_expiry.len()]]].concat();
+    let plan = Plan { faults: (0..10).flat_map(round).collect(), pods: 60, jobs: true, lease };
+    let outcome = failovers::run(Pair::Ours, &plan, &|_| {}).await?;
+    ensure!(outcome.failovers.len() == 50, "{} failovers", outcome.failovers.len());
+    ensure!(outcome.foreign.is_empty(), "writes without the lease: {:#?}", outcome.foreign);
+    ensure!(outcome.surplus.is_empty(), "surplus pods: {:#?}", outcome.surplus);
+    ensure!(outcome.repeated.is_empty(), "indexes that ran twice: {:#?}", outcome.repeated);
+    let late = outcome.failovers.iter().find(|it| it.acted > lease + MARGIN * 2);
+    ensure!(late.is_none(), "a successor acted late: {late:?}");
     Ok(())
 }
 

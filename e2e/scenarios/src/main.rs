@@ -22,6 +22,7 @@ mod replicaset;
 mod resourcequota;
 mod serviceaccount_token;
 mod serving;
+mod sick_server;
 mod takeover;
 mod tour;
 mod website;
@@ -40,6 +41,7 @@ const USAGE: &str = "\
 usage: cargo xtask e2e [FLAGS] [PART-OF-A-NAME...]
 
   --list      name the scenarios and run none
+  --quick     leave out the scenarios that take many minutes
   --sandbox   run them on a sandbox instead of a control plane
   --older     run them on a control plane with the API server of the minor version before
   --jobs=N    scenarios at the same time (default: one more than there are cores, at most 4)
@@ -70,10 +72,11 @@ async fn run() -> Result<Option<Outcome>> {
     let (flags, filters): (Vec<String>, Vec<String>) = std::env::args().skip(1).partition(|arg| arg.starts_with('-'));
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let mut plan = Plan { on: On::ControlPlane, jobs: (cores + 1).min(MOST_JOBS), peer: PeerRuns::Changed };
-    let mut is_list = false;
+    let (mut is_list, mut is_quick) = (false, false);
     for flag in &flags {
         match flag.split_once('=').unwrap_or((flag, "")) {
             ("--list", "") => is_list = true,
+            ("--quick", "") => is_quick = true,
             ("--sandbox", "") => plan.on = On::Sandbox,
             ("--older", "") => plan.on = On::OlderControlPlane,
             ("--peer", "") => plan.peer = PeerRuns::All,
@@ -84,7 +87,8 @@ async fn run() -> Result<Option<Outcome>> {
     if plan.jobs == 0 {
         bail!("`--jobs` must be at least 1");
     }
-    let selected = select(all(), &filters);
+    let mut selected = select(all(), &filters);
+    selected.retain(|it| !(is_quick && it.is_long()));
     if selected.is_empty() {
         bail!("no scenario's name contains any of {filters:?}: `cargo xtask e2e --list` names them all");
     }
@@ -114,8 +118,19 @@ mod tests {
     }
 
     /// What scenarios are about beside controllers.
-    const TOPICS: [&str; 10] =
-        ["api", "deploy", "envtest", "hello", "host", "identities", "kubectl", "metrics", "serving", "website"];
+    const TOPICS: [&str; 11] = [
+        "api",
+        "deploy",
+        "envtest",
+        "hello",
+        "host",
+        "identities",
+        "kubectl",
+        "lease",
+        "metrics",
+        "serving",
+        "website",
+    ];
 
     #[test]
     fn a_name_begins_with_its_controller() {

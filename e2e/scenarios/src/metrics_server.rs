@@ -62,7 +62,7 @@ fn deployment() -> Value {
 
 /// Starts kwok, which says what its pods use as kubelets do.
 fn start_kwok(plane: &ControlPlane) -> Result<Process> {
-    let identity = Pki::new(&plane.logs().join("kubelets"))?.server()?;
+    let identity = Pki::new(&plane.logs().join("kubelets"))?.server("server")?;
     let [port] = free_ports()?;
     let args = [
         format!("--kubeconfig={}", plane.kubeconfig().display()),

@@ -2,5 +2,6 @@
 
 mod contract;
 mod currency;
+mod label_index;
 mod mutations;
 mod sandbox;

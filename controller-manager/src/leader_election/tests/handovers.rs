@@ -476,3 +476,56 @@ async fn a_second_signal_ends_a_leader_at_once() {
     assert!(took < Duration::from_millis(1_100), "{took:?}");
     assert_eq!(held_by(&sandbox), "replica-1");
 }
+
+fn migration_lease(sandbox: &Sandbox) -> Value {
+    let key = ObjectKey::namespaced("kube-system", "controller-migration");
+    sandbox.get(&LEASES, &key).unwrap_or_default()
+}
+
+/// The version of pods that a released lease hands over.
+fn handed_over(lease: &Value) -> Option<u64> {
+    let text = lease["metadata"]["annotations"]["kube-controller-manager/handover"].as_str()?;
+    let handover: Value = serde_json::from_str(text).expect("it is JSON");
+    handover["cacheVersions"]["pods"].as_str()?.parse().ok()
+}
+
+/// A leader under both leases whose controllers have created a pod each, and the last version of these pods.
+async fn leader_of_both(sandbox: &Sandbox, election: Election) -> (Replica, u64) {
+    let leader = Replica::start_in(sandbox, 1, election);
+    until("it holds both leases", || migration_lease(sandbox)["spec"]["holderIdentity"] == "replica-1").await;
+    create(sandbox, &REPLICA_SETS, "a", &set_spec("a", 1));
+    let mut template = template();
+    template["spec"]["restartPolicy"] = json!("Never");
+    create(sandbox, &JOBS, "batch", &json!({ "completions": 1, "parallelism": 1, "template": template }));
+    until("both controllers act", || sandbox.list(&PODS, None).len() == 2).await;
+    let versions = sandbox.list(&PODS, None);
+    let versions = versions.iter().filter_map(|pod| pod["metadata"]["resourceVersion"].as_str()?.parse().ok());
+    (leader, versions.max().expect("there are pods"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_lease_that_is_released_carries_the_versions_of_what_was_written() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let (leader, newest) = leader_of_both(&sandbox, election(&[job::DESCRIPTOR.name])).await;
+    leader.end(End::Terminated).await;
+    let main = sandbox.get(&LEASES, &lease()).expect("it exists");
+    for lease in [main, migration_lease(&sandbox)] {
+        assert_eq!(lease["spec"]["holderIdentity"], "", "{lease}");
+        assert!(handed_over(&lease) >= Some(newest), "{lease}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_loses_its_main_lease_and_goes_on_releases_the_lease_of_migration_with_its_versions() {
+    let sandbox = Sandbox::new(SandboxOptions::default());
+    let mut election = election(&[job::DESCRIPTOR.name]);
+    election.policy.exit_on_lost_lease = false;
+    let (_leader, newest) = leader_of_both(&sandbox, election).await;
+    let given_away = json!({ "spec": { "holderIdentity": "another", "leaseDurationSeconds": 3600 } });
+    sandbox.patch(&LEASES, &lease(), &given_away).expect("it is valid");
+    until("the other lease is released", || migration_lease(&sandbox)["spec"]["holderIdentity"] == "").await;
+    assert!(handed_over(&migration_lease(&sandbox)) >= Some(newest));
+    create(&sandbox, &REPLICA_SETS, "b", &set_spec("b", 1));
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(sandbox.list(&PODS, None).len(), 2, "it acts under neither lease");
+}

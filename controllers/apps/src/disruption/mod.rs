@@ -67,10 +67,11 @@ use std::sync::Arc;
 use kcm_framework::api::Need;
 use kcm_framework::api::views::{PodDisruption, PodDisruptionBudget};
 use kcm_framework::config::{Section, Setting, Workers};
+use kcm_framework::informers::LabelIndex;
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, Source};
 
 use controllers::Scales;
-use event_mapping::{keys_for_pod, keys_for_review};
+use event_mapping::{BudgetsByLabel, keys_for_pod, keys_for_review};
 use reconcile::Reconciler;
 use review::{ChangedPods, Reviewer};
 
@@ -88,9 +89,10 @@ pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new("disrupti
 fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let mut budgets = context.control_loop("disruption").workers(&SYNCS);
     let informer = budgets.primary::<PodDisruptionBudget>();
-    let selecting = informer.clone();
+    let selecting = BudgetsByLabel::new(&informer);
+    let watched = budgets.watches(move |change| keys_for_pod(change, &selecting));
     let reconciler = Reconciler {
-        pods: budgets.watches(move |change| keys_for_pod(change, &selecting)),
+        pods_by_label: LabelIndex::new(&watched),
         scales: Scales {
             replication_controllers: budgets.reads(),
             replica_sets: budgets.reads(),
@@ -103,15 +105,15 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
 
     let mut pods = context.control_loop("stale_pod_disruption");
     let (disruptions, clock) = (context.part::<PodDisruption>()?, Arc::clone(context.clock()));
-    let informer = pods.reads::<PodDisruptionBudget>();
-    let selecting = informer.clone();
+    let budgets_by_label = BudgetsByLabel::new(&pods.reads());
+    let selecting = budgets_by_label.clone();
     let changed = ChangedPods::default();
     let noted = changed.clone();
     let watched = pods.primary_with(Source::known(), move |change| {
         let enqueued = keys_for_review(change, &selecting, disruptions, clock.now());
         enqueued.inspect(|enqueued| noted.add(enqueued))
     });
-    let pods = pods.reconcile_objects(watched, Reviewer { budgets: informer, disruptions, changed });
+    let pods = pods.reconcile_objects(watched, Reviewer { budgets: budgets_by_label, disruptions, changed });
 
     Ok(Loops::new().with(budgets).with(pods))
 }

@@ -7,12 +7,11 @@ use std::time::Duration;
 use kcm_framework::api::views::{Pod, PodDisruptionBudget, PodDisruptionBudgetStatus};
 use kcm_framework::api::{EditError, InvalidPercent, InvalidSelector};
 use kcm_framework::client::ApiError;
-use kcm_framework::informers::Informer;
+use kcm_framework::informers::LabelIndex;
 use kcm_framework::{Class, ReconcileError, ReconcileObject, Session, async_trait};
 
 use super::apply::update_status;
 use super::controllers::{Controllers, Scales, ScalesError};
-use super::event_mapping::selects;
 use super::events::DisruptionEvent;
 use super::plan::{Wanted, counts_replicas, plan, wanted};
 use super::selector_text::selector_text;
@@ -20,7 +19,7 @@ use super::status::{AllowedReason, fail_safe, is_written, with_status};
 
 /// Reconciles PodDisruptionBudgets.
 pub(super) struct Reconciler {
-    pub(super) pods: Informer<Pod>,
+    pub(super) pods_by_label: LabelIndex<Pod>,
     pub(super) scales: Scales,
 }
 
@@ -111,16 +110,12 @@ pub(super) fn retried(cause: ReconcileError, write: ReconcileError) -> Reconcile
 impl Reconciler {
     async fn sync(&self, budget: &PodDisruptionBudget, session: &Session) -> Result<(), SyncError> {
         let record = |event: &DisruptionEvent| session.record(budget, event);
-        if let Err(error) = &budget.selector {
+        let selector = budget.selector.as_ref().map_err(|error| {
             record(&DisruptionEvent::InvalidSelector { message: error.to_string() });
-            return Err(SyncError::Selector(error.clone()));
-        }
-        let mut pods = Vec::new();
-        self.pods.for_each_in_namespace(budget.metadata.key.namespace().unwrap_or_default(), |pod| {
-            if selects(budget, pod) {
-                pods.push(Arc::clone(pod));
-            }
-        });
+            SyncError::Selector(error.clone())
+        })?;
+        let namespace = budget.metadata.key.namespace().unwrap_or_default();
+        let pods = self.pods_by_label.selected(namespace, selector);
         if pods.is_empty() {
             record(&DisruptionEvent::NoPods);
         }

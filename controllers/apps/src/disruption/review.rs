@@ -3,14 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kcm_framework::api::views::{Pod, PodDisruption, PodDisruptionBudget};
+use kcm_framework::api::views::{Pod, PodDisruption};
 use kcm_framework::api::{ObjectKey, PartReader};
-use kcm_framework::informers::Informer;
 use kcm_framework::{Enqueue, ReconcileError, ReconcileObject, Session, async_trait};
 use parking_lot::Mutex;
 
 use super::apply::reset_condition;
-use super::event_mapping::first_of_several;
+use super::event_mapping::{BudgetsByLabel, first_of_several};
 use super::events::DisruptionEvent;
 use super::stale::stale_after;
 
@@ -39,7 +38,7 @@ impl ChangedPods {
 
 /// Reconciles Pods.
 pub(super) struct Reviewer {
-    pub(super) budgets: Informer<PodDisruptionBudget>,
+    pub(super) budgets: BudgetsByLabel,
     pub(super) disruptions: PartReader<PodDisruption>,
     pub(super) changed: ChangedPods,
 }

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use kcm_framework::api::views::Pod;
 use kcm_framework::api::{Labels, ObjectKey, Selector};
+use kcm_framework::informers::label_key;
 use parking_lot::Mutex;
-
-use super::selected_pods::label_key;
 
 /// The selectors of the targets of autoscalers, by namespace and name, as their last syncs have found them.
 #[derive(Debug, Default)]
@@ -34,7 +33,7 @@ impl OfNamespace {
             return;
         }
         self.remove(name);
-        let labels = selector.required_labels().map(|(name, value)| label_key("", name, value));
+        let labels = selector.required_labels().map(|(name, value)| label_key("", (name, value)));
         // A label that many selectors require, such as that of a team, tells them apart least.
         let label = labels.min_by_key(|label| self.by_label.get(label).map_or(0, BTreeSet::len));
         let names = label.map_or(&mut self.others, |label| self.by_label.entry(label).or_default());
@@ -58,7 +57,7 @@ impl OfNamespace {
 
     /// The selectors that may select an object with these labels.
     fn candidates(&self, labels: &Labels) -> impl Iterator<Item = (&str, &Selector)> {
-        let listed = labels.iter().filter_map(|(name, value)| self.by_label.get(&label_key("", name, value)));
+        let listed = labels.iter().filter_map(|(name, value)| self.by_label.get(&label_key("", (name, value))));
         let names = listed.flatten().chain(&self.others);
         names.filter_map(|name| Some((&**name, &self.by_name.get(name)?.selector)))
     }

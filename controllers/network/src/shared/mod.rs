@@ -14,12 +14,7 @@ pub(crate) mod trigger_time;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use kcm_framework::api::{Fnv1a, Labels};
-
-/// The key of the indexes by label. Two labels may have one key: what an index returns is compared again.
-fn label_key(namespace: &str, (name, value): (&str, &str)) -> u64 {
-    Fnv1a::new().part(namespace).part(name).part(value).value()
-}
+use kcm_framework::api::Labels;
 
 /// Whether a selector of a service selects an object with these labels. An empty selector selects nothing.
 fn selects(selector: &Labels, labels: &Labels) -> bool {

@@ -6,43 +6,29 @@ use std::sync::Arc;
 use kcm_framework::Session;
 use kcm_framework::api::PartReader;
 use kcm_framework::api::views::{Pod, PodAddresses, Service};
-use kcm_framework::informers::{Index, Informer, UndecodableObject};
+use kcm_framework::informers::{Informer, LabelIndex, UndecodableObject};
 
-use super::{label_key, selects};
-
-/// Labels that every replica set or daemon set adds, with a value for each template. An index of them would take memory
-/// for each template, and no service selects by one of them alone.
-const NOT_INDEXED: [&str; 2] = ["pod-template-hash", "controller-revision-hash"];
+use super::selects;
 
 /// The pods of the cluster, found by the selector of a service without a walk through the namespace.
-///
-/// Of each pod the index keeps 8 bytes per label.
 #[derive(Clone)]
 pub(crate) struct SelectedPods {
     pods: Informer<Pod>,
-    by_label: Index<Pod, u64>,
+    by_label: LabelIndex<Pod>,
 }
 
 impl SelectedPods {
-    /// All controllers share the index.
     pub(crate) fn new(pods: &Informer<Pod>) -> Self {
-        Self { pods: pods.clone(), by_label: pods.index("label", label_keys) }
+        Self { pods: pods.clone(), by_label: LabelIndex::new(pods) }
     }
 
     /// Returns the pods that the service selects, sorted by name.
     pub(crate) fn of(&self, service: &Service) -> Vec<Arc<Pod>> {
+        if service.selector.is_empty() {
+            return Vec::new();
+        }
         let namespace = service.metadata.key.namespace().unwrap_or_default();
-        let indexed = service.selector.iter().filter(|(name, _)| is_indexed(name));
-        let keys = indexed.map(|label| label_key(namespace, label));
-        let candidates = match keys.min_by_key(|key| self.by_label.count(key)) {
-            Some(fewest) => self.by_label.get(&fewest),
-            None if service.selector.is_empty() => Vec::new(),
-            None => self.pods.in_namespace(namespace),
-        };
-        let is_selected = |pod: &Arc<Pod>| {
-            pod.metadata.key.namespace() == Some(namespace) && selects(&service.selector, &pod.metadata.labels)
-        };
-        candidates.into_iter().filter(is_selected).collect()
+        self.by_label.matching(namespace, service.selector.iter(), |labels| selects(&service.selector, labels))
     }
 
     /// Returns a pod that the service selects and that cannot be decoded, so that it is in no cache.
@@ -57,16 +43,6 @@ impl SelectedPods {
     pub(crate) fn requeue_when_decodable(&self, pod: &Arc<UndecodableObject>, session: &Session) {
         session.requeue_when_decodable(&self.pods.cache(), pod);
     }
-}
-
-fn is_indexed(label: &str) -> bool {
-    !NOT_INDEXED.contains(&label)
-}
-
-fn label_keys(pod: &Pod) -> Vec<u64> {
-    let namespace = pod.metadata.key.namespace().unwrap_or_default();
-    let labels = pod.metadata.labels.iter().filter(|(name, _)| is_indexed(name));
-    labels.map(|label| label_key(namespace, label)).collect()
 }
 
 /// Whether a pod can be an endpoint: it has an address and has not ended.

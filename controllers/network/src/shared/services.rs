@@ -6,11 +6,11 @@ use std::sync::Arc;
 use kcm_framework::Enqueue;
 use kcm_framework::api::views::{Pod, PodAddresses, Service};
 use kcm_framework::api::{Labels, ObjectKey, PartReader};
-use kcm_framework::informers::{Change, Index, Informer};
+use kcm_framework::informers::{Change, Index, Informer, label_key};
 
 use super::batching::{Batching, Urgency};
 use super::pods::{can_be_endpoint, endpoint_changed};
-use super::{label_key, selects};
+use super::selects;
 
 /// The services of the cluster, found by the labels of a pod without a walk through the namespace.
 #[derive(Clone)]

@@ -19,6 +19,54 @@ async fn a_server_without_streaming_lists_is_listed_by_page() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_quiet_watch_without_bookmarks_is_replaced_and_does_not_make_the_cache_stale() {
+    let (mut peer, _factory, informer) = widgets();
+    peer.asked_for("streaming list").await.refuse(422, "Invalid", "sendInitialEvents: Forbidden");
+    peer.asked_for("list").await.page(5, "", &[widget("x", 1)]);
+    informer.wait_synced().await;
+    let mut stream = peer.asked_for("watch from 5").await.accept();
+    for is_ended_by_the_server in [false, true, false] {
+        if is_ended_by_the_server {
+            tokio::time::sleep(seconds(140)).await;
+            stream.end();
+        }
+        let asked = peer.asked_for("watch from 5").await;
+        assert!(!informer.status().is_stale(), "the next watch has a moment to begin");
+        stream = asked.accept();
+        yield_to_informer().await;
+        assert_eq!(informer.status().confirmed_ago, Some(Duration::ZERO));
+    }
+    // The next watch is never accepted.
+    let _unanswered = peer.asked_for("watch from 5").await;
+    tokio::time::sleep(seconds(20)).await;
+    assert!(informer.status().is_stale());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quiet_watch_of_a_server_with_bookmarks_makes_the_cache_stale() {
+    let (mut peer, _factory, informer) = widgets();
+    let stream = peer.serves(5, &[widget("x", 1)]).await;
+    informer.wait_synced().await;
+    stream.end();
+    let _silent = peer.asked_for("watch from 5").await.accept();
+    let _silent_too = peer.asked_for("watch from 5").await.accept();
+    tokio::time::sleep(seconds(1)).await;
+    assert!(informer.status().is_stale());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_without_bookmarks_that_is_refused_in_between_does_not_confirm_the_cache() {
+    let (mut peer, _factory, informer) = widgets();
+    peer.asked_for("streaming list").await.refuse(422, "Invalid", "sendInitialEvents: Forbidden");
+    peer.asked_for("list").await.page(5, "", &[widget("x", 1)]);
+    informer.wait_synced().await;
+    for _ in 0..8 {
+        peer.asked_for("watch from 5").await.accept().end();
+    }
+    assert!(informer.status().confirmed_ago > Some(seconds(30)), "each watch ended at once");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_streaming_list_that_fails_twice_is_tried_by_page() {
     let (mut peer, _factory, informer) = widgets();
     peer.asked_for("streaming list").await.accept().error(500, "InternalError", "cannot encode");

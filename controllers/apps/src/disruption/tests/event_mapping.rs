@@ -1,5 +1,6 @@
 //! Event mapping.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,15 +10,18 @@ use kcm_framework::informers::Change;
 use serde_json::{Value, json};
 
 use super::{budget, disruptions};
-use crate::disruption::event_mapping::{BudgetLister, keys_for_pod, keys_for_review};
+use crate::disruption::event_mapping::{BudgetLister, keys_for_pod, keys_for_review, label_keys, selector_key};
 use crate::tests::cluster::{key, now};
 use crate::tests::fixtures::{PodBuilder, ago, pod};
 
+/// Budgets that are found by the keys of their index.
 struct Budgets<'a>(&'a [Arc<PodDisruptionBudget>]);
 
 impl BudgetLister for Budgets<'_> {
-    fn for_each_in(&self, _namespace: &str, each: &mut dyn FnMut(&PodDisruptionBudget)) {
-        self.0.iter().for_each(|budget| each(budget));
+    fn for_each_candidate(&self, pod: &Pod, each: &mut dyn FnMut(&PodDisruptionBudget)) {
+        let keys = label_keys(pod);
+        let found = self.0.iter().filter(|budget| selector_key(budget).is_some_and(|key| keys.contains(&key)));
+        found.for_each(|budget| each(budget));
     }
 }
 
@@ -60,9 +64,23 @@ fn a_pod_enqueues_the_budgets_that_select_it_before_and_after_its_change() {
         ("without labels", added(&web().labels(json!({}))), vec!["all", "absent"]),
         ("its label is removed", updated(&web(), &web().labels(json!({}))), vec!["web", "all", "absent"]),
     ] {
-        let expected: Vec<_> = expected.into_iter().map(key).collect();
+        let expected: BTreeSet<_> = expected.into_iter().map(key).collect();
         assert_eq!(keys_for_pod(&change, &Budgets(&budgets)), expected, "{name}");
     }
+}
+
+#[test]
+fn a_pod_is_compared_with_the_budgets_of_its_labels_alone() {
+    let of_label =
+        |number: usize| selecting(&format!("of-{number}"), &json!({ "matchLabels": { "app": number.to_string() } }));
+    let mut budgets: Vec<_> = (0..100).map(of_label).collect();
+    budgets.push(selecting("all", &json!({})));
+    budgets.push(selecting("none", &Value::Null));
+    budgets.push(selecting("one of several", &json!({ "matchExpressions": [{ "key": "app", "operator": "Exists" }] })));
+    let mut compared = Vec::new();
+    let pod = pod("a").labels(json!({ "app": "7", "tier": "web" })).build();
+    Budgets(&budgets).for_each_candidate(&pod, &mut |budget| compared.push(budget.metadata.key.name().to_owned()));
+    assert_eq!(compared, ["of-7", "all", "one of several"]);
 }
 
 #[test]
