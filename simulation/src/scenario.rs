@@ -1,6 +1,7 @@
 //! [`Scenario`]: controllers, objects, a script and a goal.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kcm_framework::discovery::Discovery;
 use kcm_sandbox_apiserver::{ManualClock, Resource, Sandbox, SandboxOptions};
@@ -21,6 +22,7 @@ pub struct Scenario {
     pub(crate) manager: PreparedManager,
     pub(crate) script: Vec<(Condition, Action)>,
     pub(crate) acts: Vec<(String, Action)>,
+    pub(crate) ticks: Vec<(Duration, Action)>,
     pub(crate) goal: Condition,
     pub(crate) invariants: Vec<Invariant>,
     pub(crate) plant: Option<Plant>,
@@ -37,7 +39,17 @@ impl Scenario {
         let manager = environment.prepare_manager().discovery(discovered(&sandbox));
         let goal: Condition = Arc::new(|_| true);
         let name = name.to_owned();
-        Self { name, sandbox, manager, script: Vec::new(), acts: Vec::new(), goal, invariants: Vec::new(), plant: None }
+        Self {
+            name,
+            sandbox,
+            manager,
+            script: Vec::new(),
+            acts: Vec::new(),
+            ticks: Vec::new(),
+            goal,
+            invariants: Vec::new(),
+            plant: None,
+        }
     }
 
     /// Creates an object before the start.
@@ -47,6 +59,13 @@ impl Scenario {
     pub fn object(self, resource: &Resource, object: Value) -> Self {
         self.sandbox.create(resource, object).unwrap_or_else(|status| panic!("the object is refused: {status:?}"));
         self
+    }
+
+    /// Changes the API server before the start, for what [`object`](Self::object) cannot do: statuses, further kinds.
+    pub fn prepare(self, prepare: impl FnOnce(&Sandbox)) -> Self {
+        prepare(&self.sandbox);
+        let manager = self.manager.discovery(discovered(&self.sandbox));
+        Self { manager, ..self }
     }
 
     /// Adds an action of the user, which happens once `when` holds and all actions before have happened.
@@ -62,6 +81,12 @@ impl Scenario {
     /// Adds an action of the user that schedules perform by its name.
     pub fn act(mut self, name: &str, action: impl Fn(&Sandbox) + Send + Sync + 'static) -> Self {
         self.acts.push((name.to_owned(), Arc::new(action)));
+        self
+    }
+
+    /// Adds an action of the cluster that happens once in each period, for example the renewal of a lease.
+    pub fn every(mut self, period: Duration, action: impl Fn(&Sandbox) + Send + Sync + 'static) -> Self {
+        self.ticks.push((period, Arc::new(action)));
         self
     }
 

@@ -140,6 +140,8 @@ struct Conductor<'a> {
     counts: BTreeMap<Place, u32>,
     progress: Progress,
     script: usize,
+    /// Times at which the periodic actions of the cluster are due.
+    due: Vec<Duration>,
     history: History,
     observe: Observe,
     /// The objects that have changed since the start.
@@ -185,6 +187,7 @@ impl<'a> Conductor<'a> {
             counts: BTreeMap::new(),
             progress: Progress::default(),
             script: 0,
+            due: scenario.ticks.iter().map(|(period, _)| *period).collect(),
             history,
             observe,
             changed: Objects::new(),
@@ -237,6 +240,7 @@ impl<'a> Conductor<'a> {
             }
             // To the next timer of the process, or to the limit.
             let limit = now + if is_done { SETTLE_TIME } else { Duration::from_mins(1) };
+            let limit = self.due.iter().copied().fold(limit, Duration::min);
             settled = self.process.wait(limit.saturating_sub(self.began));
             self.clock.advance_to(self.began + self.process.elapsed());
             self.progress.time = self.clock.elapsed();
@@ -253,6 +257,9 @@ impl<'a> Conductor<'a> {
             self.record_of(&Author::Cluster);
             return true;
         }
+        if self.tick() {
+            return true;
+        }
         if let Some((when, action)) = self.scenario.script.get(self.script)
             && when(&self.sandbox)
         {
@@ -264,6 +271,18 @@ impl<'a> Conductor<'a> {
             return true;
         }
         self.release_at_rest()
+    }
+
+    /// Performs the first periodic action that is due.
+    fn tick(&mut self) -> bool {
+        let now = self.clock.elapsed();
+        let Some(index) = self.due.iter().position(|due| *due <= now) else { return false };
+        let Some((period, action)) = self.scenario.ticks.get(index) else { return false };
+        action(&self.sandbox);
+        self.due[index] = now + *period;
+        self.note("the cluster acts");
+        self.record_of(&Author::Cluster);
+        true
     }
 
     fn note(&mut self, text: &str) {
