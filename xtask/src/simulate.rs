@@ -7,7 +7,15 @@ use anyhow::{Context as _, Result, bail};
 use crate::step::{cargo, root, run};
 
 /// The crates whose tests have scenarios.
-const PACKAGES: [&str; 1] = ["kcm-controllers-apps"];
+const PACKAGES: [&str; 7] = [
+    "kcm-controllers-api-machinery",
+    "kcm-controllers-apps",
+    "kcm-controllers-network",
+    "kcm-controllers-node",
+    "kcm-controllers-resource",
+    "kcm-controllers-storage",
+    "kcm-simulation-combinations",
+];
 
 /// The committed record of searches, with one line for each scenario.
 const RECORD: &str = "simulation/runs.tsv";
