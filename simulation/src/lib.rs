@@ -20,6 +20,7 @@ mod log;
 mod plant;
 mod process;
 mod requests;
+pub mod rules;
 mod scenario;
 pub mod schedule;
 mod search;

@@ -1,6 +1,7 @@
 //! [`Scenario`]: controllers, objects, a script and a goal.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kcm_framework::Extensions;
 use kcm_framework::discovery::Discovery;
@@ -27,6 +28,7 @@ pub struct Scenario {
     pub(crate) pods_fail: bool,
     pub(crate) script: Vec<(Condition, Action)>,
     pub(crate) acts: Vec<(String, Action)>,
+    pub(crate) ticks: Vec<(Duration, Action)>,
     pub(crate) goal: WiderCondition,
     /// Conditions of every moment, with the id and the text of their rules.
     pub(crate) always: Vec<(String, String, WiderCondition)>,
@@ -54,6 +56,7 @@ impl Scenario {
             pods_fail: false,
             script: Vec::new(),
             acts: Vec::new(),
+            ticks: Vec::new(),
             goal,
             always: Vec::new(),
             outside: None,
@@ -91,6 +94,13 @@ impl Scenario {
         self
     }
 
+    /// Changes the API server before the start, for what [`object`](Self::object) cannot do: statuses, further kinds.
+    pub fn prepare(self, prepare: impl FnOnce(&Sandbox)) -> Self {
+        prepare(&self.sandbox);
+        let manager = self.manager.discovery(discovered(&self.sandbox));
+        Self { manager, ..self }
+    }
+
     /// Adds an action of the user, which happens once `when` holds and all actions before have happened.
     pub fn then(
         mut self,
@@ -104,6 +114,12 @@ impl Scenario {
     /// Adds an action of the user that schedules perform by its name.
     pub fn act(mut self, name: &str, action: impl Fn(&Sandbox) + Send + Sync + 'static) -> Self {
         self.acts.push((name.to_owned(), Arc::new(action)));
+        self
+    }
+
+    /// Adds an action of the cluster that happens once in each period, for example the renewal of a lease.
+    pub fn every(mut self, period: Duration, action: impl Fn(&Sandbox) + Send + Sync + 'static) -> Self {
+        self.ticks.push((period, Arc::new(action)));
         self
     }
 

@@ -92,7 +92,14 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
 ];
 
 /// Not published: they may depend on every crate, and none of those above depends on them.
-const OUTSIDE: &[&str] = &["kcm-e2e-bench", "kcm-e2e-failovers", "kcm-e2e-harness", "kcm-e2e-scenarios", "xtask"];
+const OUTSIDE: &[&str] = &[
+    "kcm-e2e-bench",
+    "kcm-e2e-failovers",
+    "kcm-e2e-harness",
+    "kcm-e2e-scenarios",
+    "kcm-simulation-combinations",
+    "xtask",
+];
 
 fn metadata() -> Metadata {
     MetadataCommand::new().no_deps().exec().expect("cargo must describe the workspace")

@@ -8,3 +8,6 @@ pub mod resourcequota;
 pub mod storage_version_migrator;
 pub mod storageversion_garbage_collector;
 pub mod validatingadmissionpolicy_status;
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,8 @@
 //! A controller registers itself by being linked. Removing one is deleting its folder and its line here.
 
 mod shared;
+#[cfg(test)]
+mod tests;
 
 pub mod endpoints;
 pub mod endpointslice;

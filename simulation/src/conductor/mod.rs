@@ -163,6 +163,8 @@ struct Conductor<'a> {
     counts: BTreeMap<Place, u32>,
     progress: Progress,
     script: usize,
+    /// Times at which the periodic actions of the cluster are due.
+    due: Vec<Duration>,
     history: History,
     observe: Observe,
     /// The objects that have changed since the start.
@@ -225,6 +227,7 @@ impl<'a> Conductor<'a> {
             counts: BTreeMap::new(),
             progress: Progress::default(),
             script: 0,
+            due: scenario.ticks.iter().map(|(period, _)| *period).collect(),
             history,
             observe,
             changed: Objects::new(),
@@ -282,6 +285,9 @@ impl<'a> Conductor<'a> {
             }
             // To the next timer of the process, or to the limit.
             let limit = now + if is_done { SETTLE_TIME } else { Duration::from_mins(1) };
+            // What is due waits for the end of an outage.
+            let due = self.due.iter().copied().filter(|due| *due > now);
+            let limit = due.fold(limit, Duration::min);
             settled = self.process.wait(limit.saturating_sub(self.began));
             self.clock.advance_to(self.began + self.process.elapsed());
             self.progress.time = self.clock.elapsed();
@@ -317,6 +323,9 @@ impl<'a> Conductor<'a> {
     }
 
     fn user_acts(&mut self) -> bool {
+        if !self.is_out() && self.tick() {
+            return true;
+        }
         if !self.user_can_act() {
             return false;
         }
@@ -326,6 +335,18 @@ impl<'a> Conductor<'a> {
         self.note("the user acts");
         self.record_of(&Author::User);
         self.last_fault = self.last_fault.max(self.clock.elapsed());
+        true
+    }
+
+    /// Performs the first periodic action that is due.
+    fn tick(&mut self) -> bool {
+        let now = self.clock.elapsed();
+        let Some(index) = self.due.iter().position(|due| *due <= now) else { return false };
+        let Some((period, action)) = self.scenario.ticks.get(index) else { return false };
+        action(&self.sandbox);
+        self.due[index] = now + *period;
+        self.note("the cluster acts");
+        self.record_of(&Author::Cluster);
         true
     }
 

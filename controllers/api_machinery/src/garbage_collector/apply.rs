@@ -40,6 +40,9 @@ impl From<ChangeError> for ReconcileError {
 #[derive(Debug, Default)]
 pub(super) struct MergePatched(Mutex<BTreeSet<Resource>>);
 
+/// Attempts to delete an object whose other fields change, before it is tried again later.
+const DELETIONS: usize = 5;
+
 /// Deletes and updates objects.
 pub(super) struct Writer<'a> {
     session: &'a Session,
@@ -56,7 +59,8 @@ impl<'a> Writer<'a> {
     /// Deletes an object in the state that was read.
     ///
     /// If it has changed meanwhile but its owner references have not, it is deleted in its latest state, so that updates
-    /// of other fields cannot keep it.
+    /// of other fields cannot keep it. Each attempt carries the version that was read, because the object may get an owner
+    /// at any time.
     pub(super) async fn delete(
         &self,
         identity: &Identity,
@@ -69,20 +73,25 @@ impl<'a> Writer<'a> {
             DeletionPropagation::Foreground => Delete::foreground(),
             DeletionPropagation::Orphan => Delete::orphan(),
         };
-        let (objects, of_version) = (self.session.of(resource), how.clone().at_version(&live.resource_version));
-        let error = match objects.delete(&live.key, &live.uid, &of_version).await {
-            Ok(deleted) => return Ok(deleted),
-            Err(error) if error.is_conflict() => error,
-            Err(error) => return Err(error.into()),
-        };
-        match self.reader.read(identity).await? {
-            Live::Absent { .. } => Ok(Deleted::Gone),
-            Live::Found { meta, .. }
-                if meta.resource_version != live.resource_version && meta.owner_references == live.owner_references =>
-            {
-                Ok(objects.delete(&live.key, &live.uid, &how).await?)
+        let objects = self.session.of(resource);
+        let mut version = live.resource_version.clone();
+        let mut attempts = 1;
+        loop {
+            let error = match objects.delete(&live.key, &live.uid, &how.clone().at_version(&version)).await {
+                Ok(deleted) => return Ok(deleted),
+                Err(error) if error.is_conflict() && attempts < DELETIONS => error,
+                Err(error) => return Err(error.into()),
+            };
+            attempts += 1;
+            match self.reader.read(identity).await? {
+                Live::Absent { .. } => return Ok(Deleted::Gone),
+                Live::Found { meta, .. }
+                    if meta.resource_version != version && meta.owner_references == live.owner_references =>
+                {
+                    version.clone_from(&meta.resource_version);
+                }
+                Live::Found { .. } => return Err(error.into()),
             }
-            Live::Found { .. } => Err(error.into()),
         }
     }
 

@@ -46,6 +46,7 @@
 //! | A 404 that names no object counts only if discovery still has the kind. | It always counts. | The API service of the owner may be unavailable for a while. |
 //! | An owner that no informer has is forgotten with its last dependent. | It is looked up until it is found. | It takes fewer requests. |
 //! | A resource that rejected a strategic merge patch is not patched with one again. | It is tried each time. | It takes fewer requests. |
+//! | After a conflict, an object is deleted in the version that was read again. | It is deleted in any version. | It may have got an owner meanwhile. |
 //! | All patches carry the uid. | Only strategic merge patches do. | An object that was recreated under the same name is not changed. |
 //! | Orphaning is skipped if the finalizer was removed meanwhile. | It continues. | The finalizer was the request to orphan. |
 //! | 2,000 absent owners are remembered. | 500 are. | It takes fewer requests. |

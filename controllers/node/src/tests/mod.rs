@@ -1,5 +1,7 @@
 //! Fixtures that the tests of several controllers share.
 
+pub(crate) mod scenarios;
+
 use std::sync::Arc;
 
 use kcm_framework::api::views::Node;

@@ -3,7 +3,9 @@ mod conditions;
 mod content;
 mod event_mapping;
 mod explain;
+mod invariants;
 mod observe;
+mod simulation;
 
 use kcm_framework::api::Resource;
 use kcm_framework::discovery::ServedResource;

@@ -1,11 +1,13 @@
 mod apply;
 mod event_mapping;
+mod invariants;
 mod kinds;
 mod plan;
 mod pods;
 mod properties;
 mod resource_claims;
 mod services;
+mod simulation;
 mod volume_claims;
 
 use std::sync::Arc;

@@ -18,7 +18,7 @@ const ACCOUNT: &str = "pod-garbage-collector";
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Creates a pod on its node, in its phase.
-fn create(sandbox: &Sandbox, pod: &PodBuilder) {
+pub(super) fn create(sandbox: &Sandbox, pod: &PodBuilder) {
     let pod = pod.clone().orphan().with("/spec", "containers", json!([{ "name": "main", "image": "image" }])).0;
     let created = sandbox.create(&PODS, as_sent(pod.clone())).expect("the pod must be valid");
     let status = json!({ "status": pod["status"] });

@@ -3,6 +3,7 @@ mod failed_status;
 mod invariants;
 mod plan;
 mod quarantine;
+mod simulation;
 
 use std::sync::Arc;
 

@@ -3,6 +3,7 @@
 mod faults;
 mod invariants;
 mod life;
+mod simulation;
 
 use std::ops::Deref;
 

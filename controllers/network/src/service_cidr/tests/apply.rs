@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{address_json, cidr_json, now};
 use crate::service_cidr::{DESCRIPTOR, IP_ADDRESSES};
 
-const CIDRS: Resource = ServiceCidr::RESOURCE;
+pub(super) const CIDRS: Resource = ServiceCidr::RESOURCE;
 const SECOND: Duration = Duration::from_secs(1);
 
 fn environment() -> TestEnvironment {
@@ -25,22 +25,22 @@ async fn start(environment: TestEnvironment) -> TestCluster {
     cluster
 }
 
-fn key(name: &str) -> ObjectKey {
+pub(super) fn key(name: &str) -> ObjectKey {
     ObjectKey::cluster_scoped(name)
 }
 
-fn create(sandbox: &Sandbox, name: &str, ranges: &[&str]) {
+pub(super) fn create(sandbox: &Sandbox, name: &str, ranges: &[&str]) {
     let mut cidr = cidr_json(name, ranges);
     cidr["metadata"]["finalizers"] = json!([]);
     sandbox.create(&CIDRS, cidr).expect("the service CIDR must be valid");
 }
 
-fn get(sandbox: &Sandbox, name: &str) -> Option<Value> {
+pub(super) fn get(sandbox: &Sandbox, name: &str) -> Option<Value> {
     sandbox.get(&CIDRS, &key(name))
 }
 
 /// The condition, without its time.
-fn ready(sandbox: &Sandbox, name: &str) -> [Value; 3] {
+pub(super) fn ready(sandbox: &Sandbox, name: &str) -> [Value; 3] {
     let cidr = get(sandbox, name).unwrap_or_default();
     ["status", "reason", "message"].map(|field| cidr["status"]["conditions"][0][field].clone())
 }

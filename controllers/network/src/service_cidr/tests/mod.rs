@@ -2,6 +2,7 @@ mod apply;
 mod event_mapping;
 mod plan;
 mod range;
+mod simulation;
 
 use std::sync::Arc;
 

@@ -22,7 +22,7 @@ fn environment(arguments: &[&str]) -> TestEnvironment {
 }
 
 /// A cluster with four blocks.
-fn four() -> TestEnvironment {
+pub(super) fn four() -> TestEnvironment {
     environment(&["--cluster-cidr=10.244.0.0/22"])
 }
 

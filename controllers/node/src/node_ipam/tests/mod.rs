@@ -2,6 +2,8 @@ mod allocator;
 mod apply;
 mod blocks;
 mod configuration;
+mod invariants;
+mod simulation;
 mod state;
 
 use super::cidr::Cidr;

@@ -21,7 +21,7 @@ pub(super) fn pod_key(name: &str) -> ObjectKey {
     ObjectKey::namespaced("shop", name)
 }
 
-fn lease_key(node: &str) -> ObjectKey {
+pub(super) fn lease_key(node: &str) -> ObjectKey {
     ObjectKey::namespaced("kube-node-lease", node)
 }
 

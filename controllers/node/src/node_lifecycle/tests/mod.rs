@@ -1,8 +1,10 @@
 mod apply;
 mod event_mapping;
 mod eviction;
+mod invariants;
 mod limiter;
 mod monitor;
+mod simulation;
 mod status;
 mod tainting;
 mod taints;

@@ -18,11 +18,11 @@ const IDENTITY: &str = "node-controller";
 const SECOND: Duration = Duration::from_secs(1);
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 
-fn pod_key(name: &str) -> ObjectKey {
+pub(super) fn pod_key(name: &str) -> ObjectKey {
     ObjectKey::namespaced("shop", name)
 }
 
-fn create_pod(sandbox: &Sandbox, name: &str, node: &str, tolerations: &Value) {
+pub(super) fn create_pod(sandbox: &Sandbox, name: &str, node: &str, tolerations: &Value) {
     let pod = json!({
         "apiVersion": "v1",
         "kind": "Pod",
@@ -35,11 +35,11 @@ fn create_pod(sandbox: &Sandbox, name: &str, node: &str, tolerations: &Value) {
     sandbox.create(&PODS, pod).expect("the pod must be valid");
 }
 
-fn tolerates(key: &str, seconds: i64) -> Value {
+pub(super) fn tolerates(key: &str, seconds: i64) -> Value {
     json!([{ "key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds }])
 }
 
-fn taint(sandbox: &Sandbox, node: &str, taints: &Value) {
+pub(super) fn taint(sandbox: &Sandbox, node: &str, taints: &Value) {
     sandbox.patch(&NODES, &key(node), &json!({ "spec": { "taints": taints } })).expect("the node must exist");
 }
 

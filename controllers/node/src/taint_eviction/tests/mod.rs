@@ -1,6 +1,8 @@
 mod apply;
 mod event_mapping;
+mod invariants;
 mod plan;
+mod simulation;
 mod status;
 
 use std::sync::Arc;

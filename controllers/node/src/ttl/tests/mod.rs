@@ -1,3 +1,4 @@
 mod apply;
 mod event_mapping;
+mod simulation;
 mod step;

@@ -13,27 +13,28 @@ use crate::device_taint_eviction::DESCRIPTOR;
 use crate::tests::{CLAIMS, Roles, allocate, claim_spec, create_pod, fits_role, key, pod};
 
 const RULES: Resource = Resource::cluster_scoped("resource.k8s.io", "v1", "devicetaintrules", "DeviceTaintRule");
-const SLICES: Resource = Resource::cluster_scoped("resource.k8s.io", "v1", "resourceslices", "ResourceSlice");
+pub(super) const SLICES: Resource =
+    Resource::cluster_scoped("resource.k8s.io", "v1", "resourceslices", "ResourceSlice");
 /// The name of its client and of its events.
 const NAME: &str = "device-taint-eviction-controller";
 const SECOND: Duration = Duration::from_secs(1);
 
-fn global(name: &str) -> ObjectKey {
+pub(super) fn global(name: &str) -> ObjectKey {
     ObjectKey::cluster_scoped(name)
 }
 
-fn taint(effect: &str) -> Value {
+pub(super) fn taint(effect: &str) -> Value {
     json!({ "key": "broken", "effect": effect, "timeAdded": START })
 }
 
 /// Publishes the device `d0`.
-fn publish(sandbox: &Sandbox, taints: &Value) {
+pub(super) fn publish(sandbox: &Sandbox, taints: &Value) {
     let mut slice = slice("s", 1, &json!([{ "name": "d0", "taints": taints }, { "name": "d1" }]));
     slice["spec"]["nodeName"] = json!("n");
     sandbox.create(&SLICES, slice).expect("the slice must be valid");
 }
 
-fn set_taints(sandbox: &Sandbox, taints: &Value) {
+pub(super) fn set_taints(sandbox: &Sandbox, taints: &Value) {
     let devices = json!({ "spec": { "devices": [{ "name": "d0", "taints": taints }, { "name": "d1" }] } });
     sandbox.patch(&SLICES, &global("s"), &devices).expect("the slice must exist");
 }
@@ -47,7 +48,7 @@ fn create_rule(sandbox: &Sandbox, effect: &str) {
 }
 
 /// Creates a Pod that uses an allocated claim of its name.
-fn create_user(sandbox: &Sandbox, name: &str, device: &str, tolerations: &Value) {
+pub(super) fn create_user(sandbox: &Sandbox, name: &str, device: &str, tolerations: &Value) {
     let claim = json!({ "metadata": { "namespace": "shop", "name": name }, "spec": claim_spec() });
     sandbox.create(&CLAIMS, claim).expect("the claim must be valid");
     let mut pod = pod(name, &json!([{ "name": "gpu", "resourceClaimName": name }]));
@@ -56,7 +57,7 @@ fn create_user(sandbox: &Sandbox, name: &str, device: &str, tolerations: &Value)
     allocate(sandbox, name, device, tolerations, &[(name, &uid)]);
 }
 
-fn tolerates(seconds: i64) -> Value {
+pub(super) fn tolerates(seconds: i64) -> Value {
     json!([{ "key": "broken", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds }])
 }
 

@@ -1,6 +1,7 @@
 mod apply;
 mod event_mapping;
 mod plan;
+mod simulation;
 mod status;
 
 use std::sync::Arc;

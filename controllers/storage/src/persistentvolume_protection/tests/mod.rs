@@ -1,5 +1,7 @@
 //! Volumes: the plan, and their life on an API server in the process.
 
+mod simulation;
+
 use std::time::Duration;
 
 use kcm_framework::api::views::PersistentVolume;

@@ -1,5 +1,7 @@
 //! Classes: their event mapping, and their life on an API server in the process.
 
+mod simulation;
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -121,6 +121,27 @@ async fn updates_of_other_fields_do_not_keep_an_object() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_object_that_is_adopted_after_a_conflict_is_kept() {
+    let cluster = start(environment()).await;
+    let owner = create(cluster.sandbox(), &CONFIG_MAPS, "owner", &[]);
+    let other = create(cluster.sandbox(), &CONFIG_MAPS, "other", &[]);
+    create(cluster.sandbox(), &CONFIG_MAPS, "child", &[(&owner, false)]);
+    let slow = Fault::on(Verb::Delete).resource(CONFIG_MAPS).name("child").times(2).delay(SECOND);
+    cluster.sandbox().faults().inject(slow);
+    delete(&cluster, "owner", "Background").await;
+    let change = |metadata: serde_json::Value| {
+        cluster.sandbox().patch(&CONFIG_MAPS, &key("child"), &json!({ "metadata": metadata })).unwrap();
+    };
+    cluster.advance(SECOND / 2).await;
+    change(json!({ "labels": { "app": "web" } }));
+    // The deletion meets a conflict, and the second one is on its way.
+    cluster.advance(SECOND).await;
+    change(json!({ "ownerReferences": [owner.reference(false), other.reference(false)] }));
+    left(&cluster, &["child", "other"]).await;
+    cluster.consistently("it stays", 120 * SECOND, |sandbox| names(sandbox) == ["child", "other"]).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_server_of_an_owner_that_is_down_for_minutes_keeps_its_dependents() {
     let cluster = start(environment()).await;
     let owner = create(cluster.sandbox(), &WIDGETS, "owner", &[]);

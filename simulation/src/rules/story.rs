@@ -3,23 +3,25 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kcm_framework::api::Resource;
-use kcm_simulation::{Author, Change, History, Seen};
-use kcm_testing::sandbox::Verb;
+use kcm_sandbox_apiserver::{Resource, Verb};
 use serde_json::{Value, json};
 
 use super::{key_of, name};
-use crate::tests::cluster::NAMESPACE;
+use crate::history::{Author, Change, History, Seen};
+
+/// The namespace of the keys of loops.
+const NAMESPACE: &str = "shop";
 
 /// A history under construction.
 ///
-/// An author is the name of a loop, or `user`. The key of a loop is `web` in the test's namespace.
+/// An author is the name of a loop, or `user`. The key of a loop is `shop/web`.
 #[derive(Default)]
-pub(crate) struct Story(History);
+#[must_use = "a story is checked by a rule"]
+pub struct Story(History);
 
 impl Story {
     /// Begins with these objects.
-    pub(crate) fn of(objects: impl IntoIterator<Item = (Resource, Value)>) -> Self {
+    pub fn of(objects: impl IntoIterator<Item = (Resource, Value)>) -> Self {
         let mut story = Self::default();
         for (resource, object) in objects {
             story.0.start.entry(resource).or_default().insert(key_of(&object), Arc::new(object));
@@ -27,23 +29,29 @@ impl Story {
         story
     }
 
-    pub(crate) fn history(self) -> History {
+    /// Returns the history.
+    #[must_use]
+    pub fn history(self) -> History {
         self.0
     }
 
-    pub(crate) fn create(self, author: &str, resource: &Resource, object: Value) -> Self {
+    /// Creates an object.
+    pub fn create(self, author: &str, resource: &Resource, object: Value) -> Self {
         self.change(author, Verb::Create, resource, &object.clone(), Some(object))
     }
 
     /// Changes the object of that name by `edit`.
-    pub(crate) fn edit(self, author: &str, resource: &Resource, of: &str, edit: impl FnOnce(&mut Value)) -> Self {
+    ///
+    /// # Panics
+    /// If there is no object of that name.
+    pub fn edit(self, author: &str, resource: &Resource, of: &str, edit: impl FnOnce(&mut Value)) -> Self {
         let mut object = self.current(resource, of);
         edit(&mut object);
         self.change(author, Verb::Update, resource, &object.clone(), Some(object))
     }
 
     /// Removes the object of that name, with its uid as the precondition.
-    pub(crate) fn delete(self, author: &str, resource: &Resource, of: &str) -> Self {
+    pub fn delete(self, author: &str, resource: &Resource, of: &str) -> Self {
         let object = self.current(resource, of);
         let mut story = self.change(author, Verb::Delete, resource, &object.clone(), None);
         let sent = json!({ "preconditions": { "uid": object["metadata"]["uid"] } });
@@ -52,26 +60,26 @@ impl Story {
     }
 
     /// The last change was sent with this body.
-    pub(crate) fn sent(mut self, body: Value) -> Self {
+    pub fn sent(mut self, body: Value) -> Self {
         self.last().sent = Arc::new(body);
         self
     }
 
     /// The reconcile of the last change saw its object before the first change.
-    pub(crate) fn seeing_the_start(mut self) -> Self {
+    pub fn seeing_the_start(mut self) -> Self {
         let resources: Vec<_> = self.0.start.keys().map(|resource| (resource.clone(), 1)).collect();
         self.last().seen = Some(Seen::of(resources));
         self
     }
 
     /// The last change was sent to a subresource.
-    pub(crate) fn at_subresource(mut self, subresource: &str) -> Self {
+    pub fn at_subresource(mut self, subresource: &str) -> Self {
         self.last().subresource = Some(subresource.to_owned());
         self
     }
 
     /// The last change happened at this time.
-    pub(crate) fn at(mut self, time: Duration) -> Self {
+    pub fn at(mut self, time: Duration) -> Self {
         self.last().at = time;
         self
     }

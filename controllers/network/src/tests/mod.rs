@@ -1,0 +1,3 @@
+//! Parts of the tests of several controllers.
+
+pub(crate) mod scenarios;
