@@ -487,10 +487,7 @@ impl ApiClient {
     /// before the wait for the response has ended.
     fn broken(&self, method: &Method, begun: Instant, cause: Cause) -> Cause {
         let is_reset = self.is_fenced && *method != Method::GET && self.identity.fence.is_over();
-        match cause {
-            Cause::Transport(_) if is_reset => Cause::GivenUp(begun.elapsed()),
-            cause => cause,
-        }
+        if is_reset && matches!(cause, Cause::Transport(_)) { Cause::GivenUp(begun.elapsed()) } else { cause }
     }
 }
 

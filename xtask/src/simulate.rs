@@ -73,8 +73,8 @@ fn table(record: &str) -> String {
     }
     let width = rows.iter().map(|row| row[0].len()).max().unwrap_or_default();
     let line = |row: &[String; 6]| {
-        let numbers: String = row[1..].iter().map(|number| format!("{number:>10}")).collect();
-        format!("{:width$}{numbers}", row[0])
+        let first = format!("{:width$}", row[0]);
+        row[1..].iter().fold(first, |line, number| format!("{line}{number:>10}"))
     };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }

@@ -122,8 +122,7 @@ impl Reconciler {
                 (Role::Object | Role::Params, Found::Missing) | (Role::Params, Found::Type(None)) => {}
             }
         }
-        let checker = self.schemas.checker();
-        let warnings = checker.warnings(&spec.validations, &spec.variables, &kinds, &of_params);
+        let warnings = self.schemas.checker().warnings(&spec.validations, &spec.variables, &kinds, &of_params);
         let kinds = wanted.into_iter().map(|(kind, _)| kind.kind).collect();
         Ok(CheckResult { warnings, kinds, has_missing_schemas })
     }

@@ -40,9 +40,8 @@ pub(super) fn claim_for_claim(change: &Change<PersistentVolumeClaim>) -> Option<
 /// A volume enqueues the Pods of the claim that it becomes bound to.
 pub(super) fn claim_for_volume(change: &Change<PersistentVolume>) -> Option<ObjectKey> {
     let (old, new) = match change {
-        Change::Added(new) => (None, new),
         Change::Updated { old, new } if old.metadata.uid == new.metadata.uid => (old.claim.as_ref(), new),
-        Change::Updated { new, .. } => (None, new),
+        Change::Added(new) | Change::Updated { new, .. } => (None, new),
         Change::Deleted { .. } | Change::Undecodable { .. } => return None,
     };
     let claim = new.claim.as_ref().filter(|claim| !claim.uid.is_unset())?;

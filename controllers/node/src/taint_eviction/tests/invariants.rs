@@ -43,8 +43,8 @@ fn evicts_only_what_is_due(history: &History) -> Held {
         let is_due = |(index, (_, node)): (usize, &(Duration, Option<&Value>))| {
             taints(node.unwrap_or(&Value::Null)).iter().filter(|taint| taint["effect"] == "NoExecute").any(|taint| {
                 let before = states[..=index].iter().rev();
-                let has = |node: &Option<&Value>| node.is_some_and(|node| taints(node).contains(taint));
-                let since = before.take_while(|(_, node)| has(node)).last().map_or(Duration::ZERO, |(at, _)| *at);
+                let has = |node: Option<&Value>| node.is_some_and(|node| taints(node).contains(taint));
+                let since = before.take_while(|(_, node)| has(*node)).last().map_or(Duration::ZERO, |(at, _)| *at);
                 let seconds = tolerated(pod, taint).unwrap_or(0);
                 change.at >= since.saturating_add(Duration::from_secs(seconds))
             })

@@ -37,11 +37,11 @@ fn pvcp_2_a_pod_enqueues_its_claims_when_its_use_of_them_may_have_changed() {
     let both = ["data", "data"];
     for (name, change, expected) in [
         ("added", Change::Added(pod(&[])), &["data"][..]),
-        ("added without claims", Change::Added(pod(&[no_claims.clone()])), &[]),
+        ("added without claims", Change::Added(pod(std::slice::from_ref(&no_claims))), &[]),
         ("a running pod is updated", updated(&[], &[]), &[]),
         ("it finishes", updated(&[], &[phase("Succeeded")]), &["data"]),
         ("a finished pod is updated", updated(&[phase("Failed")], &[phase("Failed")]), &[]),
-        ("it is scheduled", updated(&[unscheduled.clone()], &[]), &["data"]),
+        ("it is scheduled", updated(std::slice::from_ref(&unscheduled), &[]), &["data"]),
         ("deleted", Change::Deleted { last: pod(&[]), final_state_known: true }, &["data"]),
         ("the deletion was missed", Change::Deleted { last: pod(&[]), final_state_known: false }, &["data"]),
         ("recreated, and only the old pod uses it", updated(&[], &[other_uid.clone(), no_claims]), &["data"]),
