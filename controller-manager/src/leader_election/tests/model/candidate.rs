@@ -73,6 +73,7 @@ pub(super) enum WaitsFor {
 
 /// The properties of a candidate on which the steps depend that are possible.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a property of its own, and all combinations occur")]
 pub(super) struct Properties {
     pub(super) waits_for: WaitsFor,
     pub(super) may_write: bool,
