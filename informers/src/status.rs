@@ -94,7 +94,7 @@ pub(crate) struct Record {
     last_event: Option<Instant>,
     /// When the cache was last confirmed to be current.
     confirmed: Option<Instant>,
-    /// Whether a bookmark was received.
+    /// `true` after the first bookmark.
     has_bookmarks: bool,
     /// Whether the server has accepted the last watch, which has not failed since.
     was_watching: bool,

@@ -28,9 +28,10 @@ mod shrink;
 pub mod state;
 mod violation;
 
-pub use conductor::{Nature, Passed, Run, run};
+pub use conductor::{Passed, Run, run};
 pub use history::{Author, Change, History, Objects, Seen};
 pub use plant::Plant;
+pub use requests::Nature;
 pub use scenario::Scenario;
 pub use schedule::{Anchor, ParseError, Perturbation, Place, Schedule, What};
 pub use search::{Budget, Finding, Planted, Search, Stop, check, check_planted, replay_folder, search, singles};

@@ -8,11 +8,23 @@ use kcm_sandbox_apiserver::{ObjectKey, Resource, Status, Verb};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::conductor::Nature;
 use crate::gate::{Reply, Waiting};
 use crate::history::{Author, Seen};
 use crate::holds::Hold;
 use crate::schedule::{Moment, Until, What};
+
+/// The kind of an event, as far as the perturbations that are legal depend on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Nature {
+    /// A write that carries the resource version of its object, so that it may meet a conflict.
+    GuardedWrite,
+    /// A write that creates an object.
+    Creation,
+    /// A step of a kubelet instead of which the pod can fail.
+    PodStep,
+    /// An event that is none of these.
+    Other,
+}
 
 /// A perturbation of a schedule, by its index.
 #[derive(Debug, Clone)]

@@ -48,7 +48,7 @@ crate::message! {
         "status" @ 3 {
             /// `status.volumesInUse`: names of the volumes that the kubelet uses, in order.
             pub in_use: Box<[InternedStr]> = "volumesInUse" @ 9 as Kind::List(&Kind::Text);
-            /// `status.volumesAttached`, in order.
+            /// Volumes in `status.volumesAttached`, in order.
             pub attached: Box<[AttachedVolume]> = "volumesAttached" @ 10;
         }
     }

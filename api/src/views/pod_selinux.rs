@@ -58,7 +58,7 @@ pub enum MountSource {
     Ephemeral,
     /// Storage that other pods can name too, and that may be mounted with a label. The pod has the details.
     Inline,
-    /// Any other source.
+    /// Any source that is not named above.
     Other,
 }
 

@@ -230,7 +230,7 @@ const COMMANDS: [Command; 10] = [
     command(
         "cargo shipped",
         "controller-manager/tests/it/deploy.rs",
-        "fn the_image_is_one_binary_without_a_shell_that_runs_as_any_user(",
+        "fn the_image_is_one_binary_without_a_shell_that_runs_as_root_by_default(",
     ),
     command(
         "target/shipped/kube-controller-manager --help",
@@ -246,7 +246,7 @@ const COMMANDS: [Command; 10] = [
     command(
         "podman build --file deploy/Containerfile --tag registry.example.com/kcm:v1.37.2 .",
         "controller-manager/tests/it/deploy.rs",
-        "fn the_image_is_one_binary_without_a_shell_that_runs_as_any_user(",
+        "fn the_image_is_one_binary_without_a_shell_that_runs_as_root_by_default(",
     ),
     command("kubectl apply -f deploy/kubernetes/beside-upstream.yaml", "e2e", "deploy/has_the_rights_that_it_needs"),
     command("kubectl get lease/kcm --namespace=kube-system", "e2e", "get lease/kcm --namespace=kube-system"),

@@ -140,7 +140,7 @@ fn every_mistake_is_told_at_once_with_the_nearest_flag() {
 #[test]
 fn values_that_do_not_go_together_are_told_at_once() {
     let ended = manager(&[
-        "--controllers=*,replicasets,selinux-warning-controller,-deployment,zzz",
+        "--controllers=*,replicasets,-deployment,zzz",
         "--leader-elect-renew-deadline=15s",
         "--kube-api-burst=-1",
     ]);
@@ -148,8 +148,6 @@ fn values_that_do_not_go_together_are_told_at_once() {
         ended.refusals(),
         [
             "--controllers: \"replicasets\" is not in the list of known controllers; did you mean \"replicaset\"?",
-            "--controllers: the controller \"selinux-warning-controller\" is not part of this binary yet: \
-             let another controller manager run it, and leave it out here",
             "--controllers: \"zzz\" is not in the list of known controllers",
             "--kube-api-burst: a burst of -1 lets no request pass: give at least 1, or --kube-api-qps=-1 for no limit",
             "--leader-elect-lease-duration: \"15s\" must be greater than --leader-elect-renew-deadline, which is 15s",
@@ -183,34 +181,14 @@ fn without_kubeconfig(arguments: &[&str]) -> Ended {
 }
 
 #[test]
-fn what_a_star_leaves_out_is_warned_of() {
-    let warnings = |arguments: &[&str]| -> Vec<String> {
-        let ended = without_kubeconfig(&[&["--leader-elect=false"], arguments].concat());
-        let lines = ended.warnings().into_iter().filter(|line| line.contains("These controllers of Kubernetes"));
-        lines.map(str::to_owned).collect()
-    };
-    for arguments in [&[][..], &["--controllers=*"]] {
-        let [warning] = &warnings(arguments)[..] else { panic!("one warning") };
-        assert!(warning.contains(" validatingadmissionpolicy-status-controller"), "{warning}");
-        for absent in [" deployment-controller", " node-lifecycle-controller", " token-cleaner-controller"] {
-            assert!(!warning.contains(absent), "{absent} in {warning}");
-        }
+fn a_star_leaves_out_no_controller_of_upstream() {
+    for arguments in [&["--leader-elect=false"][..], &["--leader-elect=false", "--controllers=*"]] {
+        assert_eq!(without_kubeconfig(arguments).warnings(), [""; 0]);
     }
-    assert_eq!(warnings(&["--controllers=*,-validatingadmissionpolicy-status-controller"]), [""; 0]);
-    assert_eq!(warnings(&["--controllers=replicaset"]), [""; 0]);
 }
 
 #[test]
-fn controllers_that_are_missing_may_be_named_where_they_are_allowed_to_be() {
-    let arguments = [
-        "--allow-missing-controllers",
-        "--controllers=*,persistentvolume-attach-detach-controller",
-        "--leader-elect=true",
-    ];
-    let ended = without_kubeconfig(&arguments);
-    let warning = "--controllers: the controller persistentvolume-attach-detach-controller is not part of this program: let \
-                   another controller manager run it";
-    assert!(ended.stderr.contains(warning), "{}", ended.stderr);
+fn unknown_controllers_are_refused_also_if_controllers_may_be_missing() {
     let unknown = manager(&["--allow-missing-controllers", "--controllers=bootstrapsiner"]);
     assert_eq!(
         unknown.refusals(),

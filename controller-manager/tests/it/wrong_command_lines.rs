@@ -90,7 +90,6 @@ const CASES: &[Case] = &[
         &["--controllers=*,-nodeipam,replicasets,selinux-warning-controller,-selinux-warning-controller,zzz"],
         &[
             "--controllers: \"replicasets\" is not in the list of known controllers; did you mean \"replicaset\"?",
-            "--controllers: the controller \"selinux-warning-controller\" is not part of this binary yet: let another controller manager run it, and leave it out here",
             "--controllers: \"zzz\" is not in the list of known controllers",
         ],
     ),

@@ -59,6 +59,20 @@ fn without_the_built_in_controllers_they_cannot_be_asked_for() {
     );
 }
 
+#[test]
+fn the_built_in_controllers_may_be_missing_with_a_warning() {
+    let arguments = ["--allow-missing-controllers", "--leader-elect=false", "--controllers=hello,replicaset"];
+    let ended = run(HOST, &arguments);
+    let warning = "--controllers: the controller replicaset-controller is not part of this program: let another controller \
+                   manager run it";
+    assert!(ended.stderr.contains(warning), "{}", ended.stderr);
+    let unknown = run(HOST, &["--allow-missing-controllers", "--controllers=helo"]);
+    assert_eq!(
+        unknown.refusals(),
+        ["--controllers: \"helo\" is not in the list of known controllers; did you mean \"hello\"?"]
+    );
+}
+
 #[tokio::test]
 async fn the_host_runs_its_controller_with_its_flag() {
     let server = Server::start(Sandbox::default()).await;

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use super::{Conductor, Nature, launch};
+use super::{Conductor, launch};
 use crate::deliver::Received;
 use crate::gate::{Gate, Waiting};
 use crate::history::Author;
 use crate::holds::{Hold, is_free};
 use crate::kubelets::{self, Step};
-use crate::requests::{Deviation, Landing, nature_of, take};
+use crate::requests::{Deviation, Landing, Nature, nature_of, take};
 use crate::schedule::{Failure, Place, Relist, Settings, What};
 
 /// Time after an outage within which requests are repeated that it has failed.

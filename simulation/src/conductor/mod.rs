@@ -26,7 +26,7 @@ use crate::kubelets;
 use crate::log::{Errors, Pulse};
 use crate::plant::Plant;
 use crate::process::{Process, Settled};
-use crate::requests::{Answer, Deviation, Landing, Pending};
+use crate::requests::{Answer, Deviation, Landing, Nature, Pending};
 use crate::scenario::Scenario;
 use crate::schedule::{Anchor, Place, Schedule, Settings, Until};
 use crate::state::Digest;
@@ -73,19 +73,6 @@ pub struct Passed {
     pub nature: Nature,
 }
 
-/// The kind of an event, as far as the perturbations that are legal depend on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Nature {
-    /// A write that carries the resource version of its object, so that it may meet a conflict.
-    GuardedWrite,
-    /// A creation.
-    Creation,
-    /// A step of a kubelet instead of which the pod can fail.
-    PodStep,
-    /// Any other event.
-    Other,
-}
-
 /// Runs a scenario with the perturbations of a schedule.
 ///
 /// # Panics
@@ -108,7 +95,7 @@ pub(crate) fn perform(scenario: &Scenario, schedule: &Schedule, observe: Observe
     perform_planted(scenario, scenario.plant, schedule, observe)
 }
 
-/// As [`perform`], with this bug instead of the one that is planted in the scenario.
+/// As [`perform`], with this bug instead of the planted bug of the scenario.
 pub(crate) fn perform_planted(scenario: &Scenario, plant: Option<Plant>, schedule: &Schedule, observe: Observe) -> Run {
     let pulse = Pulse::default();
     let errors = Errors::capture(&pulse);

@@ -7,14 +7,14 @@ use kcm_sandbox_apiserver::{ConnectionLost, Exchanged};
 use serde_json::Value;
 
 use super::record::Sent;
-use super::{Conductor, Nature, Reconcile};
+use super::{Conductor, Reconcile};
 use crate::deliver::Cache;
 use crate::gate::{Waiting, stream, whole};
 use crate::history::{Author, Seen};
 use crate::holds::is_free;
 use crate::plant::Wire;
 use crate::requests::{
-    Answer, Deviation, Pending, fails, failure, holds_request, holds_response, mutate, nature_of, take, verb_of,
+    Answer, Deviation, Nature, Pending, fails, failure, holds_request, holds_response, mutate, nature_of, take, verb_of,
 };
 use crate::schedule::{Access, Moment, Place, Settings, What};
 

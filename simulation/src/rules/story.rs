@@ -29,13 +29,13 @@ impl Story {
         story
     }
 
-    /// Returns the history.
+    /// Returns the history of the story so far.
     #[must_use]
     pub fn history(self) -> History {
         self.0
     }
 
-    /// Creates an object.
+    /// Adds a change that creates an object.
     pub fn create(self, author: &str, resource: &Resource, object: Value) -> Self {
         self.change(author, Verb::Create, resource, &object.clone(), Some(object))
     }

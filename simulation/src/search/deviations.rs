@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::conductor::Nature;
+use crate::requests::Nature;
 use crate::scenario::Scenario;
 use crate::schedule::{Access, Anchor, By, Failure, Moment, Order, Place, Relist, Settings, Until, What};
 

@@ -17,7 +17,8 @@ mod walks;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::conductor::{Nature, Observe, Passed, Run, perform};
+use crate::conductor::{Observe, Passed, Run, perform};
+use crate::requests::Nature;
 use crate::scenario::Scenario;
 use crate::schedule::{Anchor, Schedule, What};
 use crate::state::{Digest, digest};

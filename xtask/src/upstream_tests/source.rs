@@ -129,7 +129,7 @@ impl Source {
         })
     }
 
-    /// What a test passes to the constructor of a controller becomes flags of the binary.
+    /// Arguments that a test passes to the constructor of a controller become flags of the binary.
     fn keep_settings(&self) -> Result<()> {
         self.edit("pkg/controller/certificates/signer/signer.go", |text| {
             let place = "\treturn NewCSRSigningController(ctx, \"csrsigning-kube-apiserver-client\"";

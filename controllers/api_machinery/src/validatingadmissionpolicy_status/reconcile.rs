@@ -22,7 +22,7 @@ use super::warnings::{CheckedKind, Params, Warning, equal_but_for_digits};
 /// The least time between two reads of discovery because of unknown resources.
 const REFRESH_AFTER: Duration = Duration::from_secs(10);
 
-/// Reconciles policies.
+/// Reconciles policies whose spec is new, or whose kinds can be resolved now.
 pub(super) struct Reconciler {
     pub(super) discovery: Discovery,
     pub(super) schemas: Arc<Schemas>,

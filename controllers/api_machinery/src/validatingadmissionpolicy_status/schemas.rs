@@ -144,7 +144,7 @@ impl Schemas {
         self.index.get(INDEX, None, read).await
     }
 
-    /// Returns the types of one kind. If its document must be read, those of all `wanted` kinds of the document are kept.
+    /// Returns the types of one kind. If its document must be read, the types of all `wanted` kinds of the document are kept.
     async fn types_of(
         &self,
         kind: &Kind,

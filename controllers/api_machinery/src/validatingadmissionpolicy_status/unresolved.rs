@@ -15,7 +15,7 @@ const FIRST_DELAY: Duration = Duration::from_secs(1);
 /// Number of looks for a missing schema. The last one is about four minutes after the check.
 const LOOKS: u32 = 8;
 
-/// What the check of a policy did not find.
+/// Resources and schemas that the check of a policy did not find.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Unresolved {
     /// Generation of the policy.
@@ -75,7 +75,6 @@ impl Memory {
         }
     }
 
-    /// Forgets a policy.
     pub(super) fn forget(&self, policy: &ObjectKey) {
         self.0.lock().remove(policy);
     }

@@ -70,7 +70,7 @@ kcm_framework::api::view! {
         "status" {
             /// Unique names of the volumes that the kubelet uses: `status.volumesInUse`.
             pub(super) in_use: Vec<String> = "volumesInUse";
-            /// `status.volumesAttached`.
+            /// Names of the volumes in `status.volumesAttached`.
             pub(super) attached: Vec<AttachedVolume> = "volumesAttached";
         }
     }

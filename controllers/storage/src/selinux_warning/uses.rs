@@ -17,7 +17,7 @@ const MOUNT_OPTION: &str = "MountOption";
 pub(super) struct Use {
     label: Box<str>,
     policy: Box<str>,
-    /// Whether the plugin of the volume mounts it with a label.
+    /// `true` if the plugin of the volume mounts it with a label.
     is_mountable: bool,
 }
 

@@ -3,7 +3,7 @@
 use kcm_framework::api::Resource;
 
 kcm_framework::api::view! {
-    /// A CSI driver.
+    /// A CSI driver that is installed in the cluster.
     pub(super) struct CsiDriver {
         resource: Resource::cluster_scoped("storage.k8s.io", "v1", "csidrivers", "CSIDriver");
 

@@ -82,7 +82,6 @@ impl Model {
         Self { rates, messages, faults, mistake: None }
     }
 
-    /// Plants a mistake.
     pub(super) fn with(self, mistake: Mistake) -> Self {
         Self { mistake: Some(mistake), ..self }
     }
@@ -377,7 +376,7 @@ impl State {
     }
 }
 
-/// Numbers of states.
+/// Numbers of states that a search has found.
 type Numbers = HashSet<u64, BuildHasherDefault<Spread>>;
 
 /// Spreads numbers over a table. The default hasher takes most of the time of a search.

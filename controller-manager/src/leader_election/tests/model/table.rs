@@ -14,7 +14,6 @@ pub(super) type Rates = [u64; 2];
 /// A step of one candidate. Leases are numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Time passes.
     Time,
     /// The next request is sent. A read sees this lease.
     Sends(Option<u8>),
@@ -35,7 +34,7 @@ pub(super) enum Step {
 impl Step {
     /// Largest number of leases.
     const LEASES: usize = 8;
-    /// Number of steps.
+    /// Number of steps of the table.
     const COUNT: usize = 6 + 3 * Self::LEASES;
 
     fn place(self) -> usize {
@@ -113,7 +112,6 @@ impl Steps {
         self.writes[usize::from(number)]
     }
 
-    /// Takes a step.
     pub(super) fn take(&mut self, candidate: u32, step: Step) -> Taken {
         let place = step.place();
         if let Some(taken) = self.taken[index(candidate)][place] {
