@@ -53,19 +53,34 @@ pub struct Change {
 
 /// The state of the caches of a process at one time, as resource versions. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen(Arc<BTreeMap<Resource, u64>>);
+pub struct Seen {
+    caches: Arc<BTreeMap<Resource, u64>>,
+    live: Option<u64>,
+}
 
 impl Seen {
     /// The caches of these resources have received all events up to these versions.
     #[must_use]
     pub fn of(versions: impl IntoIterator<Item = (Resource, u64)>) -> Self {
-        Self(Arc::new(versions.into_iter().collect()))
+        Self { caches: Arc::new(versions.into_iter().collect()), live: None }
+    }
+
+    /// The reconcile has also read from the API server, at this version of the store.
+    #[must_use]
+    pub fn and_live(self, version: u64) -> Self {
+        Self { live: Some(version), ..self }
+    }
+
+    /// Returns the version of the store at the last read from the API server. `None` if there was no read.
+    #[must_use]
+    pub const fn live_version(&self) -> Option<u64> {
+        self.live
     }
 
     /// Returns the version up to which the cache of a resource has received events. `None` without a cache.
     #[must_use]
     pub fn version(&self, resource: &Resource) -> Option<u64> {
-        self.0.get(resource).copied()
+        self.caches.get(resource).copied()
     }
 }
 

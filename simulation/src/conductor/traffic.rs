@@ -146,6 +146,10 @@ impl Conductor<'_> {
             None if self.is_out() => Exchanged::Lost,
             None => self.sandbox.exchange(request),
         };
+        let is_read = method == Method::GET && matches!(exchanged, Exchanged::Response(_));
+        if is_read && let Some(reconcile) = self.reconciles.get_mut(&(name.clone(), key.clone())) {
+            reconcile.seen = reconcile.seen.clone().and_live(self.sandbox.version());
+        }
         let author = Author::Loop { process: self.number, name, key };
         let body = Arc::clone(&sent);
         self.record(&author, &Sent { verb: verb_of(&method), uri: &uri, body, seen: seen.as_ref() });

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use kcm_framework::api::KnownView as _;
 use kcm_framework::api::views::{DaemonSet, Job, StatefulSet};
-use kcm_simulation::{Author, Change, History, Invariant, Objects};
+use kcm_framework::api::{KnownView as _, ObjectKey};
+use kcm_simulation::{Author, Change, History, Invariant, Objects, Seen};
 use kcm_testing::sandbox::{DEPLOYMENTS, PODS, REPLICA_SETS, Verb};
 use serde_json::{Value, json};
 
@@ -49,10 +49,13 @@ pub(crate) fn adoption_is_by_a_live_owner_that_selects(history: &History) -> Hel
         let Some(owner) = controller(after).filter(|owner| controller(before) != Some(*owner)) else { return Ok(()) };
         let resources = [REPLICA_SETS, DEPLOYMENTS, StatefulSet::RESOURCE, DaemonSet::RESOURCE, Job::RESOURCE];
         let found = resources.iter().flat_map(|resource| of(objects, resource)).find(|one| owner["uid"] == uid(one));
-        // Nothing covers a deletion between the live read of the owner and the adoption, which take no time here.
-        let earlier = history.changes.iter().take(at).rev().take_while(|earlier| earlier.at == change.at);
-        let mut deleted = earlier.filter(|earlier| earlier.removes()).filter_map(|earlier| earlier.before.as_deref());
-        let found = found.or_else(|| deleted.find(|one| owner["uid"] == uid(one)));
+        // Nothing covers a deletion between the live read of the owner and the adoption.
+        let owner_key = ObjectKey::namespaced(change.key.namespace().unwrap_or_default(), text(owner, "/name"));
+        let live = change.seen.as_ref().and_then(Seen::live_version).into_iter();
+        let read = live.flat_map(|version| resources.iter().map(move |resource| (version, resource)));
+        let read: Vec<_> =
+            read.filter_map(|(version, resource)| history.at_version(resource, &owner_key, version)).collect();
+        let found = found.or_else(|| read.iter().map(|one| &**one).find(|one| owner["uid"] == uid(one)));
         let seen = history.seen_by(at, &change.resource, &change.key);
         let selects = |found: &Value| {
             let labels = &seen.as_deref().unwrap_or(before)["metadata"]["labels"];
