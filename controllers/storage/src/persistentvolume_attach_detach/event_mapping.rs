@@ -91,8 +91,9 @@ pub(super) fn keys_for_node(change: &Change<Node>, parts: Parts, state: &State) 
         Change::Updated { old, new } => (changed(old, new, parts), health(old) != health(new)),
         Change::Deleted { last, .. } => {
             let part = parts.nodes.of(last);
-            for reported in part.attached.iter().filter(|entry| !part.in_use.contains(&entry.name)) {
-                state.memories.note_idle(&reported.name, name);
+            // The key of the volume forgets the node again. Volumes of unknown plugins have no key.
+            for volume in volumes(last).iter().filter(|volume| !part.in_use.contains(*volume)) {
+                state.memories.note_idle(volume, name);
             }
             (volumes(last), true)
         }
