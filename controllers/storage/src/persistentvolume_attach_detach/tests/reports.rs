@@ -1,5 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
+use tokio::time::Instant;
+
 use super::super::reports::{Change, Reports};
 
 fn sent(changes: &[(&str, Change)]) -> BTreeMap<Box<str>, Change> {
@@ -59,7 +61,9 @@ fn a_patch_that_fails_is_sent_again() {
     reports.request("n", "w", Change::Report);
     reports.send("n");
     reports.request("n", "w", Change::Withdraw);
-    reports.failed("n");
+    let now = Instant::now();
+    reports.failed("n", now);
+    assert_eq!(reports.patched("n"), Some(now), "earlier live reads do not count");
     assert!(reports.may_be_reported("n", "v"), "the response may have been lost");
     reports.shown("n");
     assert_eq!(reports.send("n"), sent(&[("v", Change::Report), ("w", Change::Withdraw)]));
