@@ -94,6 +94,11 @@ impl Reports {
         }
     }
 
+    /// Cancels the report of a volume that was not sent, so that no later patch reports a volume that is being detached.
+    pub(super) fn cancel_report(&self, node: &str, volume: &str) {
+        self.0.lock().retain(node, volume, |pending| pending.is_sent || pending.change != Change::Report);
+    }
+
     /// Returns `true` if a report of the volume may be under way to the API server.
     pub(super) fn may_be_reported(&self, node: &str, volume: &str) -> bool {
         let nodes = self.0.lock();

@@ -187,6 +187,8 @@ impl Round<'_> {
     async fn detach(&mut self, node: &str, forced: Option<Forced>) {
         let is_reported = self.snapshot.nodes.get(node).is_some_and(|state| state.is_reported);
         let attachment = self.snapshot.attachments.get(node).cloned();
+        // The key of the node could send it while the attachment is deleted.
+        self.of.state.reports.cancel_report(node, self.volume);
         if is_reported || self.of.state.reports.may_be_reported(node, self.volume) {
             // Without an attachment, the volume counts as detached once it is withdrawn.
             let is_verified_before = attachment.is_none() && forced.is_none();

@@ -38,6 +38,21 @@ fn ad_25_a_report_under_way_counts_until_it_is_shown() {
 }
 
 #[test]
+fn ad_25_a_report_that_was_not_sent_is_cancelled_before_a_detach() {
+    let reports = Reports::default();
+    reports.request("n", "v", Change::Report);
+    reports.cancel_report("n", "v");
+    assert_eq!(reports.send("n"), sent(&[]));
+    reports.request("n", "v", Change::Report);
+    reports.send("n");
+    reports.cancel_report("n", "v");
+    assert!(reports.may_be_reported("n", "v"), "it was sent");
+    reports.request("n", "v", Change::Withdraw);
+    reports.cancel_report("n", "v");
+    assert_eq!(reports.send("n"), sent(&[("v", Change::Withdraw)]));
+}
+
+#[test]
 fn requests_can_be_cancelled_and_replaced() {
     let reports = Reports::default();
     reports.request("n", "v", Change::Report);
