@@ -9,8 +9,9 @@ use kcm_framework::informers::{Change, Informer};
 
 use super::key::Key;
 use super::state::State;
-use super::view::{CsiDriver, VolumeAttachment, needs_attachment};
+use super::view::{VolumeAttachment, needs_attachment};
 use super::world::{Parts, health, unique_name, volumes_of_node};
+use crate::shared::csi_driver::CsiDriver;
 
 /// A pod with volumes is enqueued when it is added, scheduled, terminated or deleted.
 pub(super) fn key_for_pod(change: &Change<Pod>, parts: Parts) -> Option<Key> {

@@ -85,6 +85,7 @@ use kcm_framework::api::views::{
 use kcm_framework::informers::Change;
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, Source};
 
+use crate::shared::csi_driver::CsiDriver;
 use flex::Flex;
 use key::Key;
 use live::LiveNodes;
@@ -92,7 +93,7 @@ use metrics::{Counted, Metrics};
 use plan::Settings;
 use reconcile::Reconciler;
 use state::State;
-use view::{CsiDriver, VolumeAttachment};
+use view::VolumeAttachment;
 use world::{MANAGED, Parts, World, claims_of, unique_name, volumes_of_node};
 
 /// Keys that are reconciled at the same time.

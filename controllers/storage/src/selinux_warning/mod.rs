@@ -47,7 +47,6 @@ mod live_pod;
 mod metrics;
 mod reconcile;
 mod uses;
-mod view;
 mod volume;
 
 #[cfg(test)]
@@ -65,7 +64,8 @@ use parking_lot::Mutex;
 use event_mapping::{claim_for_claim, claim_for_volume, claims_of, driver_for_driver, key_for_pod};
 use reconcile::Reconciler;
 use uses::Uses;
-use view::CsiDriver;
+
+use crate::shared::csi_driver::CsiDriver;
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new("selinux-warning-controller", init)

@@ -15,8 +15,8 @@ use super::conflict::{Conflict, SeveralLabels};
 use super::event_mapping::claim_of;
 use super::live_pod::LivePod;
 use super::uses::{Use, UsedVolume, Uses};
-use super::view::CsiDriver;
 use super::volume::{self, Storage};
+use crate::shared::csi_driver::CsiDriver;
 
 pub(super) struct Reconciler {
     pub(super) selinux: PartReader<PodSelinux>,

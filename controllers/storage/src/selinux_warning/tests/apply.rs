@@ -9,7 +9,7 @@ use kcm_testing::{TestCluster, TestEnvironment};
 use serde_json::{Value, json};
 
 use crate::selinux_warning::DESCRIPTOR;
-use crate::selinux_warning::view::CsiDriver;
+use crate::shared::csi_driver::CsiDriver;
 
 const CLAIMS: Resource = PersistentVolumeClaim::RESOURCE;
 const VOLUMES: Resource = PersistentVolume::RESOURCE;
