@@ -119,6 +119,10 @@ impl Reconciler {
             MountLabel::Several => {
                 session.explain(|| format!("warns of the volume {}, which has several labels", mount.volume));
                 session.record(pod, &SeveralLabels { volume: &mount.volume });
+                if let Found::Storage(Storage { name, .. }) = found {
+                    // An ephemeral container may have brought the second label.
+                    self.uses.lock().remove_volume(&pod.metadata.key, &name);
+                }
                 return;
             }
         };
