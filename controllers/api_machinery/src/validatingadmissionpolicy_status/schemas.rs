@@ -174,7 +174,7 @@ impl Schemas {
         let body = match api.get_path_within(url, JSON, LONGEST_DOCUMENT).await {
             Ok(body) => body,
             Err(error) if is_of_document(&error) => {
-                tracing::debug!(document = %url, request = %error, reason = error.message(), "Cannot read the OpenAPI document");
+                tracing::debug!(request = %error, reason = error.message(), "Cannot read an OpenAPI document");
                 return Ok(vec![Found::Missing; wanted.len()]);
             }
             Err(error) => return Err(error.into()),
