@@ -16,7 +16,7 @@
 //! - Warnings are equal to Kubernetes 1.37.2: their order, the kinds in them, positions and texts. A corpus of
 //!   policies that upstream has checked is compared in the tests.
 //! - A policy with a resource that discovery does not know, or a kind without a schema, is checked again when there is one.
-//!   Its status is written again only if the warnings differ.
+//!   Its status is written again only if the warnings differ. A restart forgets which schemas were missing.
 //! - A document takes bounded time and memory: references that contain themselves end, and a schema with too many
 //!   parts or too much depth is refused. One document is held at a time; types of at most 32 kinds are kept, until a minute
 //!   after the last check.

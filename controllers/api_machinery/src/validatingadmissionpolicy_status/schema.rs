@@ -17,6 +17,8 @@ const MAX_SCHEMAS: usize = 200_000;
 const MAX_DEPTH: usize = 200;
 /// Length of the name of a type.
 const MAX_PATH: usize = 16 * 1024;
+/// Length of the names of all types of a kind, in bytes.
+const MAX_NAMES: usize = 32 * 1024 * 1024;
 const REFERENCE: &str = "#/components/schemas/";
 
 /// A document that gives no types for a kind.
@@ -170,6 +172,7 @@ impl<'a> Document<'a> {
             schemas: HashMap::new(),
             visited: vec![name.to_string()],
             count: 0,
+            length: 0,
             types: Types::default(),
         };
         let schema = converter.schema(name)?;
@@ -186,6 +189,8 @@ struct Converter<'d, 'a> {
     /// Names of the schemas that contain the current schema.
     visited: Vec<String>,
     count: usize,
+    /// Length of the paths of all schemas.
+    length: usize,
     types: Types,
 }
 
@@ -221,7 +226,9 @@ impl Converter<'_, '_> {
     /// Converts a schema that is no reference. `None` if expressions cannot see it.
     fn convert(&mut self, schema: &Schema, path: &str, root: bool, depth: usize) -> Result<Option<Type>, SchemaError> {
         self.count += 1;
-        if depth > MAX_DEPTH || self.count > MAX_SCHEMAS || path.len() > MAX_PATH {
+        self.length += path.len();
+        let is_too_long = path.len() > MAX_PATH || self.length > MAX_NAMES;
+        if depth > MAX_DEPTH || self.count > MAX_SCHEMAS || is_too_long {
             return Err(SchemaError::TooLarge(self.kind.to_string()));
         }
         if schema.is_int_or_string() {

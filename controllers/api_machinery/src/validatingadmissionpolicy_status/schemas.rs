@@ -102,15 +102,30 @@ impl Schemas {
         }
         self.touch();
         let urls = self.urls(api).await?;
-        let mut found = Vec::with_capacity(kinds.len());
-        for (kind, role) in kinds {
+        let mut found: Vec<Option<Found>> = vec![None; kinds.len()];
+        for (at, (kind, role)) in kinds.iter().enumerate() {
+            if found[at].is_some() {
+                continue;
+            }
             let path = path_of(kind);
-            found.push(match urls.get(&path) {
-                Some(url) => self.types_of(kind, *role, url, kinds, api).await?,
-                None => Found::Missing,
-            });
+            let Some(url) = urls.get(&path) else {
+                found[at] = Some(Found::Missing);
+                continue;
+            };
+            if let Some(kept) = self.kept(kind, *role, url) {
+                found[at] = Some(kept);
+                continue;
+            }
+            // Its document may have more kinds than are kept.
+            let of_document: Vec<usize> = (at..kinds.len())
+                .filter(|other| found[*other].is_none() && path_of(&kinds[*other].0) == path)
+                .collect();
+            let wanted: Vec<&(Kind, Role)> = of_document.iter().map(|other| &kinds[*other]).collect();
+            for (other, types) in of_document.iter().zip(self.read(url, &wanted, api).await?) {
+                found[*other] = Some(types);
+            }
         }
-        Ok(found)
+        Ok(found.into_iter().map(|found| found.unwrap_or(Found::Missing)).collect())
     }
 
     /// Drops what is kept a minute after the last check, for ever.
@@ -144,42 +159,33 @@ impl Schemas {
         self.index.get(INDEX, None, read).await
     }
 
-    /// Returns the types of one kind. If its document must be read, the types of all `wanted` kinds of the document are kept.
-    async fn types_of(
+    /// Returns the types of kinds of one document, which is read at most once, and keeps them.
+    async fn read(
         &self,
-        kind: &Kind,
-        role: Role,
         url: &Arc<str>,
-        wanted: &[(Kind, Role)],
+        wanted: &[&(Kind, Role)],
         api: &ApiClient,
-    ) -> Result<Found, ReconcileError> {
-        if let Some(found) = self.kept(kind, role, url) {
-            return Ok(found);
-        }
+    ) -> Result<Vec<Found>, ReconcileError> {
         let _reading = self.reading.lock().await;
-        if let Some(found) = self.kept(kind, role, url) {
-            return Ok(found);
+        let kept: Option<Vec<Found>> = wanted.iter().map(|(kind, role)| self.kept(kind, *role, url)).collect();
+        if let Some(kept) = kept {
+            return Ok(kept);
         }
         let body = match api.get_path_within(url, JSON, LONGEST_DOCUMENT).await {
             Ok(body) => body,
             Err(error) if is_of_document(&error) => {
-                tracing::debug!(%kind, request = %error, reason = error.message(), "Cannot read the OpenAPI document");
-                return Ok(Found::Missing);
+                tracing::debug!(request = %error, reason = error.message(), "Cannot read an OpenAPI document");
+                return Ok(vec![Found::Missing; wanted.len()]);
             }
             Err(error) => return Err(error.into()),
         };
-        let path = path_of(kind);
-        let of_document = wanted.iter().filter(|(kind, _)| path_of(kind) == path);
-        let mut result = Found::Missing;
         let document = std::str::from_utf8(&body).ok().map(Document::parse);
-        for (each, each_role) in of_document {
-            let found = convert(document.as_ref(), each, *each_role);
-            if (each, *each_role) == (kind, role) {
-                result = found.clone();
-            }
-            self.keep(Kept { kind: each.clone(), role: *each_role, url: Arc::clone(url), found });
-        }
-        Ok(result)
+        let convert = |(kind, role): &&(Kind, Role)| {
+            let found = convert(document.as_ref(), kind, *role);
+            self.keep(Kept { kind: kind.clone(), role: *role, url: Arc::clone(url), found: found.clone() });
+            found
+        };
+        Ok(wanted.iter().map(convert).collect())
     }
 
     fn kept(&self, kind: &Kind, role: Role, url: &str) -> Option<Found> {

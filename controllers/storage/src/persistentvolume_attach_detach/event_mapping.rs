@@ -9,8 +9,9 @@ use kcm_framework::informers::{Change, Informer};
 
 use super::key::Key;
 use super::state::State;
-use super::view::{CsiDriver, VolumeAttachment, needs_attachment};
+use super::view::{VolumeAttachment, needs_attachment};
 use super::world::{Parts, health, unique_name, volumes_of_node};
+use crate::shared::csi_driver::CsiDriver;
 
 /// A pod with volumes is enqueued when it is added, scheduled, terminated or deleted.
 pub(super) fn key_for_pod(change: &Change<Pod>, parts: Parts) -> Option<Key> {
@@ -91,8 +92,9 @@ pub(super) fn keys_for_node(change: &Change<Node>, parts: Parts, state: &State) 
         Change::Updated { old, new } => (changed(old, new, parts), health(old) != health(new)),
         Change::Deleted { last, .. } => {
             let part = parts.nodes.of(last);
-            for reported in part.attached.iter().filter(|entry| !part.in_use.contains(&entry.name)) {
-                state.memories.note_idle(&reported.name, name);
+            // The key of the volume forgets the node again. Volumes of unknown plugins have no key.
+            for volume in volumes(last).iter().filter(|volume| !part.in_use.contains(*volume)) {
+                state.memories.note_idle(volume, name);
             }
             (volumes(last), true)
         }

@@ -14,9 +14,9 @@
 //! - A volume for a single node is attached to a second node only after its attachment and its entry in the report of
 //!   the first node are deleted, and the kubelet does not use it any more. A detach by force is the exception.
 //! - A Node reports a volume only after the driver has attached it, and ceases to report it before it is detached.
-//! - A volume is detached while its Node may use it only if the Node has been not ready for 6 minutes, or has the taint
-//!   `node.kubernetes.io/out-of-service`. Every other detach follows a live read of the Node; a failed read detaches
-//!   nothing.
+//! - A volume is detached while its Node may use it only if no pod has needed it for 6 minutes and the Node is not ready,
+//!   or if the Node has the taint `node.kubernetes.io/out-of-service`. Every other detach follows a live read of the Node;
+//!   a failed read detaches nothing.
 //! - The deletion of an attachment carries its uid, and so does the patch of a Node.
 //! - Names of attachments are upstream's. A restart, also as upstream's manager, goes on wherever it was interrupted.
 //! - A restart sends lists, and nothing else if the volumes are attached and reported.
@@ -85,6 +85,7 @@ use kcm_framework::api::views::{
 use kcm_framework::informers::Change;
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, Source};
 
+use crate::shared::csi_driver::CsiDriver;
 use flex::Flex;
 use key::Key;
 use live::LiveNodes;
@@ -92,7 +93,7 @@ use metrics::{Counted, Metrics};
 use plan::Settings;
 use reconcile::Reconciler;
 use state::State;
-use view::{CsiDriver, VolumeAttachment};
+use view::VolumeAttachment;
 use world::{MANAGED, Parts, World, claims_of, unique_name, volumes_of_node};
 
 /// Keys that are reconciled at the same time.

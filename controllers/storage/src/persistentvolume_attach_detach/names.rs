@@ -2,28 +2,6 @@
 
 use aws_lc_rs::digest::{SHA256, digest};
 
-/// Returns the unique name of a CSI volume.
-pub(super) fn csi(driver: &str, handle: &str) -> String {
-    format!("kubernetes.io/csi/{driver}^{handle}")
-}
-
-/// Returns the unique name of a Fibre Channel volume. Returns `None` if the source identifies no volume.
-///
-/// # Upstream
-/// Go prints the lists: brackets around them, blanks between their items.
-pub(super) fn fibre_channel(target_wwns: &[String], lun: Option<i32>, wwids: &[String]) -> Option<String> {
-    match lun {
-        Some(lun) if !target_wwns.is_empty() => Some(format!("kubernetes.io/fc/[{}]:{lun}", target_wwns.join(" "))),
-        Some(_) | None if !wwids.is_empty() => Some(format!("kubernetes.io/fc/[{}]", wwids.join(" "))),
-        Some(_) | None => None,
-    }
-}
-
-/// Returns the unique name of an iSCSI volume.
-pub(super) fn iscsi(target_portal: &str, iqn: &str, lun: i32) -> String {
-    format!("kubernetes.io/iscsi/{target_portal}:{iqn}:{lun}")
-}
-
 /// Returns the name of the attachment of a CSI volume to a node.
 pub(super) fn attachment(driver: &str, handle: &str, node: &str) -> String {
     let hash = digest(&SHA256, format!("{handle}{driver}{node}").as_bytes());

@@ -1,6 +1,7 @@
 //! The reconcile of a node: one patch of its report for all volumes that change it.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use kcm_framework::api::ObjectKey;
 use kcm_framework::informers::Lookup;
@@ -14,6 +15,9 @@ use super::report::{ReportedVolume, patch};
 use super::reports::Change;
 use super::state::State;
 use super::world::World;
+
+/// Time after which the volumes of a deleted node look again.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 pub(super) struct Nodes<'a> {
     pub(super) world: &'a World,
@@ -29,7 +33,7 @@ impl Nodes<'_> {
         let node = match self.world.nodes.lookup(&ObjectKey::cluster_scoped(name)) {
             Lookup::Found(node) => node,
             Lookup::Absent => {
-                reports.forget(name);
+                self.forget(name);
                 session.explain(|| "forgets the node, which does not exist");
                 return Ok(());
             }
@@ -57,14 +61,23 @@ impl Nodes<'_> {
                 Ok(())
             }
             Err(error) if error.is_not_found() || error.is_other_object() => {
-                // The cache will show the deletion, which enqueues the volumes of the node.
-                reports.forget(name);
+                self.forget(name);
                 Ok(())
             }
             Err(error) => {
-                reports.failed(name);
+                reports.failed(name, Instant::now());
                 Err(error.into())
             }
+        }
+    }
+
+    /// Forgets the changes of a node that was deleted.
+    ///
+    /// If it was recreated meanwhile, its volumes may have taken these changes for changes of the new node. They look
+    /// again, late enough that the cache shows the deletion.
+    fn forget(&self, node: &str) {
+        for volume in self.state.reports.forget(node) {
+            self.queue.add_after(Key::Volume(volume), LOOK_AGAIN, Priority::Live);
         }
     }
 

@@ -91,7 +91,8 @@ impl Snapshot {
             node.is_reported || node.is_in_use || wanted.contains_key(name) || attachments.contains_key(name)
         });
         facts.retain(|name, facts| {
-            if !attachments.contains_key(name) && facts.detach.is_started() {
+            let has_volume = attachments.contains_key(name) || nodes.get(name).is_some_and(|node| node.is_reported);
+            if !has_volume && facts.detach.is_started() {
                 detached.push(*facts);
                 facts.detach = Operation::default();
             }

@@ -140,7 +140,8 @@ pub(super) enum Step<'a> {
     Withdraw,
     /// Remove the volume from the report, and delete the attachment after that.
     ///
-    /// Without a rule that forces the detach, a live read of the node first shows that the node does not use the volume.
+    /// Without a rule that forces the detach, a live read of the node first shows that the node does not use the volume:
+    /// before the attachment is deleted, or before the volume leaves the report if it has no attachment.
     Detach(Option<Forced>),
     /// Count the attempt to detach as failed. The next attempt starts after [`next_back_off`].
     FailDetach(Failure<'a>),
@@ -311,7 +312,7 @@ fn plan_unwanted<'a>(on: &OnNode<'a>, backend: Backend, settings: Settings, now:
         return plan.wait_until(end);
     }
     match (backend, &on.attachment) {
-        (Backend::Csi, Some(_)) => plan.step(on, Step::Detach(forced)),
-        (Backend::Csi | Backend::ReportOnly | Backend::Unknown, _) => plan.step(on, Step::Withdraw),
+        (Backend::Csi, Some(_)) | (Backend::ReportOnly, _) => plan.step(on, Step::Detach(forced)),
+        (Backend::Csi, None) | (Backend::Unknown, _) => plan.step(on, Step::Withdraw),
     }
 }

@@ -94,6 +94,11 @@ impl Reports {
         }
     }
 
+    /// Cancels the report of a volume that was not sent, so that no later patch reports a volume that is being detached.
+    pub(super) fn cancel_report(&self, node: &str, volume: &str) {
+        self.0.lock().retain(node, volume, |pending| pending.is_sent || pending.change != Change::Report);
+    }
+
     /// Returns `true` if a report of the volume may be under way to the API server.
     pub(super) fn may_be_reported(&self, node: &str, volume: &str) -> bool {
         let nodes = self.0.lock();
@@ -135,9 +140,11 @@ impl Reports {
     }
 
     /// Requests the changes of a failed patch again, unless their volume has a later request.
-    pub(super) fn failed(&self, node: &str) {
+    pub(super) fn failed(&self, node: &str, now: Instant) {
         let mut nodes = self.0.lock();
         let Some(of_node) = nodes.by_name.get_mut(node) else { return };
+        // It may have taken effect, so that earlier live reads do not show the report.
+        of_node.patched = Some(now);
         for all in of_node.pending.values_mut() {
             // The response may have been lost, so that a report may be under way until the key runs again.
             let is_last_sent = all.last().is_some_and(|pending| pending.is_sent);

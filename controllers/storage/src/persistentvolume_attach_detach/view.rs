@@ -1,9 +1,10 @@
-//! The views of attachments and of CSI drivers.
+//! The views of attachments and of nodes, and the need of CSI drivers for attachments.
 
 use kcm_framework::api::views::AttachedVolume;
 use kcm_framework::api::{InternedStr, Resource};
 
 use super::plan::Attachment;
+use crate::shared::csi_driver::CsiDriver;
 
 kcm_framework::api::view! {
     /// An attachment of a volume to a node.
@@ -42,17 +43,6 @@ impl VolumeAttachment {
             is_deleting: self.metadata.is_terminating(),
             attach_error: self.attach_error.as_deref(),
             detach_error: self.detach_error.as_deref(),
-        }
-    }
-}
-
-kcm_framework::api::view! {
-    pub(super) struct CsiDriver {
-        resource: Resource::cluster_scoped("storage.k8s.io", "v1", "csidrivers", "CSIDriver");
-
-        "spec" @ 2 {
-            /// `spec.attachRequired`. A driver without the field needs attachments.
-            attach_required: Option<bool> = "attachRequired" @ 1;
         }
     }
 }

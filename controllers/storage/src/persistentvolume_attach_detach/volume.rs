@@ -3,7 +3,7 @@
 use kcm_framework::api::views::PersistentVolume;
 use serde::Deserialize;
 
-use super::names;
+use crate::shared::sources::{Sources, csi_name};
 use crate::shared::translation::{self, AccessMode, CsiSpec, Translated, TranslationError};
 
 /// A volume that can be attached.
@@ -29,45 +29,6 @@ pub(super) struct FlexVolume {
     pub(super) driver: String,
 }
 
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
-struct Sources {
-    csi: Option<Csi>,
-    fc: Option<FibreChannel>,
-    iscsi: Option<Iscsi>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
-struct Csi {
-    driver: String,
-    volume_handle: String,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
-struct FibreChannel {
-    #[serde(rename = "targetWWNs")]
-    target_wwns: Vec<String>,
-    lun: Option<i32>,
-    wwids: Vec<String>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
-struct Iscsi {
-    target_portal: String,
-    iqn: String,
-    lun: i32,
-}
-
-impl Sources {
-    fn of_report_only(&self) -> Option<String> {
-        let fc = self.fc.as_ref().and_then(|fc| names::fibre_channel(&fc.target_wwns, fc.lun, &fc.wwids));
-        fc.or_else(|| self.iscsi.as_ref().map(|iscsi| names::iscsi(&iscsi.target_portal, &iscsi.iqn, iscsi.lun)))
-    }
-}
-
 /// Returns the volume that a persistent volume describes. Returns `None` if no plugin attaches it.
 pub(super) fn persistent(volume: &PersistentVolume) -> Result<Option<Attachable>, TranslationError> {
     #[derive(Deserialize, Default)]
@@ -82,8 +43,8 @@ pub(super) fn persistent(volume: &PersistentVolume) -> Result<Option<Attachable>
     }
     let Some(json) = volume.raw(&["spec"]) else { return Ok(None) };
     let spec: Spec = serde_json::from_str(json.get())?;
-    let csi = spec.sources.csi.as_ref().map(|csi| names::csi(&csi.driver, &csi.volume_handle));
-    Ok(csi.or_else(|| spec.sources.of_report_only()).map(|unique_name| Attachable {
+    let csi = spec.sources.csi.as_ref().map(|csi| csi_name(&csi.driver, &csi.volume_handle));
+    Ok(csi.or_else(|| spec.sources.without_driver()).map(|unique_name| Attachable {
         unique_name,
         spec_name: volume.metadata.key.name().to_owned(),
         is_shared: is_shared(spec.access_modes.as_deref()),
@@ -108,7 +69,7 @@ pub(super) fn of_pod(volume: &str, pod_namespace: &str) -> Result<Option<Attacha
         return Ok(Some(translated_volume(translated)));
     }
     let volume: Volume = serde_json::from_str(volume)?;
-    let unique_name = volume.sources.of_report_only();
+    let unique_name = volume.sources.without_driver();
     Ok(unique_name.map(|unique_name| Attachable {
         unique_name,
         spec_name: volume.name,
@@ -137,7 +98,7 @@ pub(super) fn flex_of_pod(volume: &str) -> Option<FlexVolume> {
 
 fn translated_volume(volume: Translated) -> Attachable {
     Attachable {
-        unique_name: names::csi(volume.spec.csi.driver, &volume.spec.csi.volume_handle),
+        unique_name: csi_name(volume.spec.csi.driver, &volume.spec.csi.volume_handle),
         spec_name: volume.name,
         is_shared: is_shared(volume.spec.access_modes.as_deref()),
         inline: Some(volume.spec),

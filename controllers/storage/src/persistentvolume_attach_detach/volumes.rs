@@ -186,32 +186,23 @@ impl Round<'_> {
 
     async fn detach(&mut self, node: &str, forced: Option<Forced>) {
         let is_reported = self.snapshot.nodes.get(node).is_some_and(|state| state.is_reported);
+        let attachment = self.snapshot.attachments.get(node).cloned();
+        // The key of the node could send it while the attachment is deleted.
+        self.of.state.reports.cancel_report(node, self.volume);
         if is_reported || self.of.state.reports.may_be_reported(node, self.volume) {
-            self.change(node, Change::Withdraw);
+            // Without an attachment, the volume counts as detached once it is withdrawn.
+            let is_verified_before = attachment.is_none() && forced.is_none();
+            if !is_verified_before || self.is_unmounted(node, false).await {
+                self.change(node, Change::Withdraw);
+            }
             return;
         }
-        let Some(attachment) = self.snapshot.attachments.get(node).cloned() else { return };
+        let Some(attachment) = attachment else { return };
         if let Some(facts) = self.snapshot.facts.get_mut(node) {
             facts.is_restored = false;
         }
-        if forced.is_none() {
-            let patched = self.of.state.reports.patched(node);
-            match self.of.live_nodes.use_of(self.volume, node, patched, self.session).await {
-                Ok(Use::None) => {}
-                Ok(Use::Mounted) => {
-                    // The volume stays usable for the pods that have it mounted.
-                    self.change(node, Change::Report);
-                    if let Some(facts) = self.snapshot.facts.get_mut(node) {
-                        facts.is_restored = true;
-                    }
-                    return self.fail_detach(node, "volume is still in use by node, according to Node status");
-                }
-                Ok(Use::Reported) => return self.fail_detach(node, "the node reports the volume again"),
-                Err(error) => {
-                    self.fail_detach(node, &format!("cannot read the node: {}", error.message()));
-                    return self.error = Some(error.into());
-                }
-            }
+        if forced.is_none() && !self.is_unmounted(node, true).await {
+            return;
         }
         match delete(&attachment, self.session).await {
             Ok(()) => {
@@ -234,6 +225,31 @@ impl Round<'_> {
                 self.error = Some(error.into());
             }
         }
+    }
+
+    /// Returns `true` if a live read shows that the node does not use the volume. Otherwise the attempt has failed.
+    async fn is_unmounted(&mut self, node: &str, is_withdrawn: bool) -> bool {
+        let patched = self.of.state.reports.patched(node);
+        match self.of.live_nodes.use_of(self.volume, node, patched, self.session).await {
+            Ok(Use::None) => return true,
+            Ok(Use::Reported) if !is_withdrawn => return true,
+            Ok(Use::Mounted) => {
+                if is_withdrawn {
+                    // The volume stays usable for the pods that have it mounted.
+                    self.change(node, Change::Report);
+                    if let Some(facts) = self.snapshot.facts.get_mut(node) {
+                        facts.is_restored = true;
+                    }
+                }
+                self.fail_detach(node, "volume is still in use by node, according to Node status");
+            }
+            Ok(Use::Reported) => self.fail_detach(node, "the node reports the volume again"),
+            Err(error) => {
+                self.fail_detach(node, &format!("cannot read the node: {}", error.message()));
+                self.error = Some(error.into());
+            }
+        }
+        false
     }
 
     fn fail_detach(&mut self, node: &str, error: &str) {

@@ -14,8 +14,9 @@ use super::actual::NodeState;
 use super::claim::{self, NotAttached, Owner};
 use super::names::Plugin;
 use super::plan::Health;
-use super::view::{CsiDriver, VolumeAttachment, needs_attachment};
+use super::view::{VolumeAttachment, needs_attachment};
 use super::volume::{self, Attachable, FlexVolume};
+use crate::shared::csi_driver::CsiDriver;
 use crate::shared::migration::VolumeSource;
 
 /// Annotation of nodes whose volumes this controller attaches, with any value.

@@ -4,7 +4,7 @@ use kcm_framework::api::views::{ClaimPhase, MountSource, PersistentVolume, Persi
 use kcm_framework::api::{ObjectKey, PartReader};
 use kcm_framework::informers::Change;
 
-use super::view::CsiDriver;
+use crate::shared::csi_driver::CsiDriver;
 
 /// A Pod with volumes is enqueued when it is added, deleted or finished, and when its mounts change, as by an ephemeral
 /// container.

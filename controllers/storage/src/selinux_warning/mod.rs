@@ -37,6 +37,8 @@
 //! | An ephemeral container counts when it is added. | It counts at the next reconcile. | Its label may conflict. |
 //! | While a CSI driver changes, its Pods are compared after both have seen the change. | They conflict in between. | The conflict does not exist. |
 //! | A conflict with a Pod that was deleted meanwhile is not reported, and the other conflicts are. | It is reported on the Pod that is left, and the conflicts behind it are dropped. | It is resolved, and the others are not. |
+//! | At most 1,000 conflicts of a volume are kept and reported. | All are. | Their number grows with the square of the Pods. |
+//! | A Pod that gets a second label for a volume is no longer compared. | Its first label is. | It has no single label. |
 //! | Volumes that are never mounted with labels are not kept. | They are, and never conflict. | Memory. |
 //! | Inline volumes of Fibre Channel, iSCSI and migrated plugins are read from the API server. | They are cached. | Memory; such volumes are rare. |
 
@@ -47,7 +49,6 @@ mod live_pod;
 mod metrics;
 mod reconcile;
 mod uses;
-mod view;
 mod volume;
 
 #[cfg(test)]
@@ -65,7 +66,8 @@ use parking_lot::Mutex;
 use event_mapping::{claim_for_claim, claim_for_volume, claims_of, driver_for_driver, key_for_pod};
 use reconcile::Reconciler;
 use uses::Uses;
-use view::CsiDriver;
+
+use crate::shared::csi_driver::CsiDriver;
 
 /// The descriptor of the controller.
 pub const DESCRIPTOR: ControllerDescriptor = ControllerDescriptor::new("selinux-warning-controller", init)

@@ -15,8 +15,8 @@ use super::conflict::{Conflict, SeveralLabels};
 use super::event_mapping::claim_of;
 use super::live_pod::LivePod;
 use super::uses::{Use, UsedVolume, Uses};
-use super::view::CsiDriver;
 use super::volume::{self, Storage};
+use crate::shared::csi_driver::CsiDriver;
 
 pub(super) struct Reconciler {
     pub(super) selinux: PartReader<PodSelinux>,
@@ -119,6 +119,10 @@ impl Reconciler {
             MountLabel::Several => {
                 session.explain(|| format!("warns of the volume {}, which has several labels", mount.volume));
                 session.record(pod, &SeveralLabels { volume: &mount.volume });
+                if let Found::Storage(Storage { name, .. }) = found {
+                    // An ephemeral container may have brought the second label.
+                    self.uses.lock().remove_volume(&pod.metadata.key, &name);
+                }
                 return;
             }
         };

@@ -11,6 +11,8 @@ use super::label;
 const RECURSIVE: &str = "Recursive";
 /// The policy of a Pod that does not name one.
 const MOUNT_OPTION: &str = "MountOption";
+/// Number of conflicts of one volume that are kept and reported. Every two Pods of a volume may conflict.
+const MOST_CONFLICTS: usize = 1000;
 
 /// The label and the policy that a Pod uses a volume with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,10 +86,12 @@ impl Uses {
             return Vec::new();
         }
         volume.pods.insert(pod.clone(), usage.clone());
+        volume.conflicts.retain(|conflict| !conflict.concerns(pod));
+        let room = MOST_CONFLICTS.saturating_sub(volume.conflicts.len());
         let others = volume.pods.iter().filter(|(other, _)| *other != pod);
         let found = others.flat_map(|(other, theirs)| conflicts((pod, &usage), (other, theirs)));
-        let found: Vec<Conflict> = found.flat_map(|conflict| [conflict.clone(), conflict.reversed()]).collect();
-        volume.conflicts.retain(|conflict| !conflict.concerns(pod));
+        let found = found.flat_map(|conflict| [conflict.clone(), conflict.reversed()]);
+        let found: Vec<Conflict> = found.take(room).collect();
         volume.conflicts.extend(found.iter().cloned());
         found
     }
@@ -96,13 +100,27 @@ impl Uses {
     pub(super) fn remove(&mut self, pod: &ObjectKey) {
         let Some(UsingPod { volumes, .. }) = self.pods.remove(pod) else { return };
         for name in volumes {
-            if let Some(volume) = self.volumes.get_mut(&name) {
-                volume.pods.remove(pod);
-                volume.conflicts.retain(|conflict| !conflict.concerns(pod));
-                if volume.pods.is_empty() {
-                    self.volumes.remove(&name);
-                }
+            self.leave(&name, pod);
+        }
+    }
+
+    /// Removes one volume of a Pod with its conflicts.
+    pub(super) fn remove_volume(&mut self, pod: &ObjectKey, name: &str) {
+        let Some(known) = self.pods.get_mut(pod) else { return };
+        if known.volumes.remove(name) {
+            if known.volumes.is_empty() {
+                self.pods.remove(pod);
             }
+            self.leave(name, pod);
+        }
+    }
+
+    fn leave(&mut self, name: &str, pod: &ObjectKey) {
+        let Some(volume) = self.volumes.get_mut(name) else { return };
+        volume.pods.remove(pod);
+        volume.conflicts.retain(|conflict| !conflict.concerns(pod));
+        if volume.pods.is_empty() {
+            self.volumes.remove(name);
         }
     }
 

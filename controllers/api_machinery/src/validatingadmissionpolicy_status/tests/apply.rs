@@ -141,6 +141,34 @@ async fn d10_many_policies_share_the_index_and_the_documents() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_policy_about_more_kinds_of_a_document_than_are_kept_reads_it_once() {
+    let names: Vec<String> = (0..40).map(|number| format!("w{number:02}s")).collect();
+    let cluster = start(environment().prepare(move |sandbox| {
+        for name in &names {
+            let mut definition = definition();
+            definition["metadata"]["name"] = json!(format!("{name}.example.com"));
+            definition["spec"]["names"] = json!({ "plural": name, "kind": format!("K{name}") });
+            sandbox.create(&DEFINITIONS, definition).expect("the definition must be valid");
+        }
+        let mut policy = policy("p", "example.com", "", "object.spec.host > 1");
+        let rule = policy["spec"]["matchConstraints"]["resourceRules"][0].clone();
+        let of = |names: &[String]| {
+            let mut rule = rule.clone();
+            rule["resources"] = json!(names);
+            rule
+        };
+        policy["spec"]["matchConstraints"]["resourceRules"] = names.chunks(8).map(of).collect();
+        create(sandbox, policy);
+    }))
+    .await;
+    cluster.eventually("it is checked", |sandbox| is_checked(sandbox, "p", 1)).await;
+    let [warning] = &warnings(cluster.sandbox(), "p")[..] else { panic!("there is one warning") };
+    assert_eq!(warning.matches("found no matching overload").count(), 40);
+    let reads = paths(&cluster, "GET");
+    assert_eq!(reads.iter().filter(|path| path.starts_with("/openapi/v3/")).count(), 1, "{reads:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn d9_a_policy_is_checked_again_when_its_kind_appears() {
     let cluster = start(environment()).await;
     create(cluster.sandbox(), policy("p", "example.com", "websites", "object.spec.host > 1"));

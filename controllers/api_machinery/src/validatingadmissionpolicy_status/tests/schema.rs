@@ -99,6 +99,12 @@ fn refuses_schemas_that_grow_without_bound() {
     let deep = document(r##"{"$ref":"#/components/schemas/S0"}"##, &deep);
     assert!(matches!(types(&deep), Err(SchemaError::TooLarge(_))));
 
+    // Each type is named after its path, which has one long part.
+    let many = (0..3000).map(|i| format!(r#""f{i}":{{"type":"object"}}"#)).collect::<Vec<_>>().join(",");
+    let long = "a".repeat(15_000);
+    let long = format!(r#"{{"type":"object","properties":{{"{long}":{{"type":"object","properties":{{{many}}}}}}}}}"#);
+    assert!(matches!(types(&document(&long, "")), Err(SchemaError::TooLarge(_))));
+
     let deep = document(&format!("{}{}", r#"{"items":"#.repeat(10_000), "}".repeat(10_000)), "");
     assert!(types(&deep).is_err());
 }

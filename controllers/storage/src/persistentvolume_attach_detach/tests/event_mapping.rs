@@ -167,6 +167,8 @@ fn b_10_nodes_enqueue_what_changes_on_them() {
     let is_absent = |node: &str| node == "n";
     assert!(state.memories.idle(a, is_absent).is_empty(), "it was used when the node was deleted");
     assert_eq!(state.memories.idle(b, is_absent), ["n".to_owned()].into());
+    keys_for_node(&deleted(&one), parts(), &state);
+    assert!(state.memories.idle("vendor/driver/pv", is_absent).is_empty(), "no key would forget it");
     assert!(state.memories.idle(b, |_| false).is_empty(), "the node was created again");
     state.reports.request("n", a, ReportChange::Report);
     assert_eq!(texts(keys_for_node(&updated(&two, &two), parts(), &state)), ["node:n"], "a patch may be shown");

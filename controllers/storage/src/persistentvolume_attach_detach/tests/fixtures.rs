@@ -6,8 +6,9 @@ use kcm_testing::sandbox::{NODES, PODS, Sandbox};
 use kcm_testing::{TestCluster, TestEnvironment};
 use serde_json::{Value, json};
 
-use super::super::view::{CsiDriver, VolumeAttachment};
+use super::super::view::VolumeAttachment;
 use crate::persistentvolume_attach_detach::DESCRIPTOR;
+use crate::shared::csi_driver::CsiDriver;
 
 pub(super) const CLAIMS: Resource = PersistentVolumeClaim::RESOURCE;
 pub(super) const VOLUMES: Resource = PersistentVolume::RESOURCE;

@@ -127,6 +127,22 @@ async fn t_12_ad_31_a_volume_follows_its_pod_and_is_never_on_two_nodes() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn ad_25_a_volume_whose_report_is_gathered_is_not_reported_once_it_is_being_detached() {
+    let cluster = start(environment()).await;
+    create_bound(cluster.sandbox(), "data", RWO);
+    create_pod(cluster.sandbox(), "web", "a", &["data"]);
+    cluster.eventually("an attachment", |sandbox| attachments(sandbox) == ["a data"]).await;
+    let slow = Fault::on(Verb::Delete).resource(ATTACHMENTS).delay(Duration::from_millis(500));
+    cluster.sandbox().faults().inject(slow);
+    attacher(cluster.sandbox());
+    cluster.advance(Duration::from_millis(40)).await;
+    assert_eq!(cluster.events_of(IDENTITY).len(), 1, "the report is requested");
+    delete_pod(cluster.sandbox(), "web");
+    until_detached(&cluster).await;
+    assert_eq!(writes(&cluster), ["POST volumeattachments", "DELETE volumeattachments/ID"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn ad_16_a_shared_volume_is_on_two_nodes() {
     let cluster = start(environment()).await;
     create_bound(cluster.sandbox(), "data", "ReadWriteMany");

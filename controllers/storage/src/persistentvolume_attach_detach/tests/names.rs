@@ -1,9 +1,6 @@
 use super::super::events::{self, PodName};
 use super::super::names::{self, Plugin};
-
-fn strings(items: &[&str]) -> Vec<String> {
-    items.iter().map(|item| (*item).to_owned()).collect()
-}
+use crate::shared::sources::csi_name;
 
 #[test]
 fn ad_21_attachment_names_are_upstreams_bytes() {
@@ -14,25 +11,10 @@ fn ad_21_attachment_names_are_upstreams_bytes() {
 }
 
 #[test]
-fn pl_7_report_only_names() {
-    for (name, wwns, lun, wwids, expected) in [
-        ("WWNs and LUN", &["a", "b"][..], Some(0), &[][..], Some("kubernetes.io/fc/[a b]:0")),
-        ("WWNs win", &["a"], Some(2), &["w"], Some("kubernetes.io/fc/[a]:2")),
-        ("WWNs without LUN", &["a"], None, &["w", "x"], Some("kubernetes.io/fc/[w x]")),
-        ("WWIDs with LUN", &[], Some(1), &["w"], Some("kubernetes.io/fc/[w]")),
-        ("neither", &["a"], None, &[], None),
-        ("nothing", &[], Some(1), &[], None),
-    ] {
-        assert_eq!(names::fibre_channel(&strings(wwns), lun, &strings(wwids)).as_deref(), expected, "{name}");
-    }
-    assert_eq!(names::iscsi("10.0.0.1:3260", "iqn.x", 0), "kubernetes.io/iscsi/10.0.0.1:3260:iqn.x:0");
-}
-
-#[test]
 fn t_13_handles_may_contain_a_caret() {
-    let name = names::csi("d.example.com", "a^b");
+    let name = csi_name("d.example.com", "a^b");
     assert_eq!(Plugin::of(&name), Plugin::Csi { driver: "d.example.com", handle: "a^b" });
-    let slashes = names::csi("d", "projects/x/disks/y");
+    let slashes = csi_name("d", "projects/x/disks/y");
     assert_eq!(Plugin::of(&slashes), Plugin::Csi { driver: "d", handle: "projects/x/disks/y" });
     for unknown in ["vendor/driver/pv", "kubernetes.io/rbd/pool:image", "kubernetes.io/csi/no-handle", ""] {
         assert_eq!(Plugin::of(unknown), Plugin::Unknown, "{unknown}");

@@ -182,7 +182,7 @@ fn pl_7_fibre_channel_and_iscsi_are_only_reported() {
     check("two nodes wait", &report_only(vec![wanted("a"), wanted("b")]), &steps, None);
     let mut unwanted = reported("a");
     unwanted.memory.unwanted_since = ago(1);
-    let steps = [("a", Step::Withdraw), ("b", Step::ReportConflict)];
+    let steps = [("a", Step::Detach(None)), ("b", Step::ReportConflict)];
     check("moves", &report_only(vec![unwanted, wanted("b")]), &steps, None);
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kcm_framework::api::ObjectKey;
 use kcm_testing::sandbox::direct::DirectClient;
-use kcm_testing::sandbox::{NODES, PODS, Sandbox};
+use kcm_testing::sandbox::{Fault, NODES, PODS, Sandbox, Verb};
 use serde_json::json;
 
 use super::fixtures::{
@@ -131,7 +131,7 @@ async fn ad_23_b_13_a_volume_that_is_in_use_after_all_is_reported_again() {
 async fn b_15_a_node_that_cannot_be_read_detaches_nothing() {
     let cluster = start(environment().prepare(|sandbox| create_attached(sandbox, &["data".to_owned()]))).await;
     let broken = kcm_testing::sandbox::Status::new(500, "InternalError", "no");
-    let fault = kcm_testing::sandbox::Fault::on(kcm_testing::sandbox::Verb::Get).resource(NODES);
+    let fault = Fault::on(Verb::Get).resource(NODES);
     let fault = cluster.sandbox().faults().inject(fault.times(1000).fail(broken));
     delete_pod(cluster.sandbox(), "pod-data");
     set_in_use(cluster.sandbox(), "a", &[]);
@@ -229,6 +229,23 @@ async fn ad_3_a_pod_of_a_node_that_does_not_exist_gets_its_volume_when_the_node_
     assert!(attachments(cluster.sandbox()).is_empty());
     create_node(cluster.sandbox(), "c");
     until_attached(&cluster, "c", "data").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_recreated_while_its_report_is_written_gets_its_volumes() {
+    let cluster = start(environment()).await;
+    create_bound(cluster.sandbox(), "data", RWO);
+    create_pod(cluster.sandbox(), "web", "a", &["data"]);
+    cluster.eventually("an attachment", |sandbox| attachments(sandbox) == ["a data"]).await;
+    let slow = Fault::on(Verb::Patch).resource(NODES).name("a").times(1).delay(Duration::from_secs(5));
+    cluster.sandbox().faults().inject(slow);
+    attacher(cluster.sandbox());
+    cluster.advance(Duration::from_secs(1)).await;
+    cluster.sandbox().delete_now(&NODES, &key("a")).unwrap();
+    create_node(cluster.sandbox(), "a");
+    cluster.advance(Duration::from_mins(1)).await;
+    assert!(is_attached(cluster.sandbox(), "a", "data"), "{:?}", writes(&cluster));
+    assert_eq!(writes(&cluster).iter().filter(|write| write.starts_with("PATCH")).count(), 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
+use tokio::time::Instant;
+
 use super::super::reports::{Change, Reports};
 
 fn sent(changes: &[(&str, Change)]) -> BTreeMap<Box<str>, Change> {
@@ -36,6 +38,21 @@ fn ad_25_a_report_under_way_counts_until_it_is_shown() {
 }
 
 #[test]
+fn ad_25_a_report_that_was_not_sent_is_cancelled_before_a_detach() {
+    let reports = Reports::default();
+    reports.request("n", "v", Change::Report);
+    reports.cancel_report("n", "v");
+    assert_eq!(reports.send("n"), sent(&[]));
+    reports.request("n", "v", Change::Report);
+    reports.send("n");
+    reports.cancel_report("n", "v");
+    assert!(reports.may_be_reported("n", "v"), "it was sent");
+    reports.request("n", "v", Change::Withdraw);
+    reports.cancel_report("n", "v");
+    assert_eq!(reports.send("n"), sent(&[("v", Change::Withdraw)]));
+}
+
+#[test]
 fn requests_can_be_cancelled_and_replaced() {
     let reports = Reports::default();
     reports.request("n", "v", Change::Report);
@@ -59,7 +76,9 @@ fn a_patch_that_fails_is_sent_again() {
     reports.request("n", "w", Change::Report);
     reports.send("n");
     reports.request("n", "w", Change::Withdraw);
-    reports.failed("n");
+    let now = Instant::now();
+    reports.failed("n", now);
+    assert_eq!(reports.patched("n"), Some(now), "earlier live reads do not count");
     assert!(reports.may_be_reported("n", "v"), "the response may have been lost");
     reports.shown("n");
     assert_eq!(reports.send("n"), sent(&[("v", Change::Report), ("w", Change::Withdraw)]));

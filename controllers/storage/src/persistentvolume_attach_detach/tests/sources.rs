@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use kcm_testing::sandbox::PODS;
+use kcm_testing::sandbox::{NODES, PODS, Sandbox};
 use serde_json::{Value, json};
 
 use super::fixtures::{
     ATTACHMENTS, CLAIMS, DRIVER, DRIVERS, IDENTITY, attacher, attachments, bind, create_bound, create_bound_source,
-    create_pod, create_pod_with, delete_pod, environment, in_shop, key, reported, start, until_attached,
+    create_pod, create_pod_with, delete_pod, environment, in_shop, key, patch_node, reported, start, until_attached,
     until_detached, writes,
 };
 
@@ -81,6 +81,28 @@ async fn pl_7_a_fibre_channel_volume_is_reported_and_no_more() {
     assert_eq!(writes(&cluster), expected);
     let text = "Normal SuccessfulAttachVolume AttachVolume.Attach succeeded for volume \"disk\" ";
     assert_eq!(cluster.events_of(IDENTITY).iter().filter(|event| *event == text).count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn ad_23_a_fibre_channel_volume_that_is_in_use_after_all_does_not_move() {
+    let cluster = start(environment()).await;
+    create_bound_source(cluster.sandbox(), "disk", RWO, &json!({ "fc": { "targetWWNs": ["w"], "lun": 0 } }));
+    create_pod(cluster.sandbox(), "web", "a", &["disk"]);
+    let name = "kubernetes.io/fc/[w]:0";
+    cluster.eventually("it is reported", |sandbox| reported(sandbox, "a") == [name]).await;
+    create_pod(cluster.sandbox(), "new", "b", &["disk"]);
+    cluster.settle().await;
+    cluster.sandbox().faults().delay_events(&NODES, Duration::from_secs(5));
+    patch_node(cluster.sandbox(), "a", &json!({ "volumesInUse": [name] }));
+    delete_pod(cluster.sandbox(), "web");
+    let stays = |sandbox: &Sandbox| reported(sandbox, "a") == [name] && reported(sandbox, "b").is_empty();
+    cluster.consistently("a has it", Duration::from_mins(10), stays).await;
+    let reads = cluster.requests_of(IDENTITY).iter().filter(|request| request.method == "GET").count();
+    assert!(reads < 10, "the attempts have a back-off: {reads}");
+    patch_node(cluster.sandbox(), "a", &json!({ "volumesInUse": null }));
+    cluster
+        .eventually("it moves", |sandbox| reported(sandbox, "a").is_empty() && reported(sandbox, "b") == [name])
+        .await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,8 @@ use kcm_framework::api::View as _;
 use serde_json::{Value, json};
 
 use super::super::plan::Attachment;
-use super::super::view::{CsiDriver, VolumeAttachment, needs_attachment};
+use super::super::view::{VolumeAttachment, needs_attachment};
+use crate::shared::csi_driver::CsiDriver;
 
 fn attachment(object: &Value) -> VolumeAttachment {
     VolumeAttachment::decode(&object.to_string()).unwrap()

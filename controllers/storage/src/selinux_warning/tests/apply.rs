@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use kcm_framework::api::views::{PersistentVolume, PersistentVolumeClaim};
 use kcm_framework::api::{KnownView as _, ObjectKey, Resource};
+use kcm_testing::sandbox::direct::DirectClient;
 use kcm_testing::sandbox::{Fault, PODS, Sandbox, Status, Verb};
 use kcm_testing::{TestCluster, TestEnvironment};
 use serde_json::{Value, json};
 
 use crate::selinux_warning::DESCRIPTOR;
-use crate::selinux_warning::view::CsiDriver;
+use crate::shared::csi_driver::CsiDriver;
 
 const CLAIMS: Resource = PersistentVolumeClaim::RESOURCE;
 const VOLUMES: Resource = PersistentVolume::RESOURCE;
@@ -250,6 +251,22 @@ async fn se_4_several_labels_of_one_pod_are_warned_of_and_not_compared() {
         "Warning MultipleSELinuxLabels Volume \"data\" is mounted twice with different SELinux labels inside this pod";
     assert_eq!(cluster.events_of(COMPONENT), [expected]);
     assert_eq!(series(&cluster), NONE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn se_4_a_pod_that_gets_a_second_label_ends_its_conflicts() {
+    let cluster = start().await;
+    let sandbox = cluster.sandbox();
+    create(sandbox, pod("a", "s0:c1", &iscsi()));
+    create(sandbox, pod("b", "s0:c2", &iscsi()));
+    has_conflicts(&cluster, "they conflict", 2).await;
+    let debug = json!([{
+        "name": "debug", "image": "example/debug:1", "volumeMounts": [{ "name": "data", "mountPath": "/data" }],
+        "securityContext": { "seLinuxOptions": { "level": "s0:c2" } },
+    }]);
+    let patch = json!({ "spec": { "ephemeralContainers": debug } });
+    DirectClient::new(sandbox).merge(&PODS, &key("a"), Some("ephemeralcontainers"), &patch).expect("the pod is there");
+    has_conflicts(&cluster, "it has no single label", 0).await;
 }
 
 #[tokio::test(start_paused = true)]

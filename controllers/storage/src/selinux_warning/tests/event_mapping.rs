@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::selinux_warning::event_mapping::{
     claim_for_claim, claim_for_volume, claim_of, claims_of, driver_for_driver, key_for_pod,
 };
-use crate::selinux_warning::view::CsiDriver;
+use crate::shared::csi_driver::CsiDriver;
 
 fn read<V: View>(object: &Value) -> Arc<V> {
     Arc::new(V::decode(&object.to_string()).unwrap())

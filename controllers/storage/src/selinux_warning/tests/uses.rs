@@ -167,3 +167,30 @@ fn se_1_the_pods_of_a_driver_are_found() {
     assert_eq!(uses.pods_of_driver("csi.example.com"), [pod("a"), pod("b")]);
     assert_eq!(uses.pods_of_driver("other.example.com"), []);
 }
+
+#[test]
+fn conflicts_of_many_pods_are_bounded() {
+    let uses = &mut Uses::default();
+    let mut reported = 0;
+    for number in 0..100 {
+        reported += add(uses, &number.to_string(), labelled(&format!(":::s0:c{}", number % 2))).len();
+    }
+    assert_eq!((reported, uses.conflicts().len()), (1000, 1000));
+    for number in 0..98 {
+        uses.remove(&pod(&number.to_string()));
+    }
+    assert!(uses.conflicts().is_empty());
+    assert_eq!(add(uses, "new", labelled(":::s0:c2")).len(), 4, "there is room again");
+}
+
+#[test]
+fn a_volume_of_a_pod_can_be_removed_alone() {
+    let uses = &mut Uses::default();
+    add(uses, "a", labelled(":::s0:c1"));
+    add(uses, "b", labelled(":::s0:c2"));
+    uses.add(&pod("a"), &Uid::from("1"), used("w", labelled(":::s0:c1")));
+    uses.remove_volume(&pod("a"), "v");
+    assert!(uses.conflicts().is_empty());
+    assert_eq!(add(uses, "c", labelled(":::s0:c1")).len(), 2, "b alone is left");
+    assert_eq!(uses.add(&pod("b"), &Uid::from("1"), used("w", labelled(":::s0:c2"))).len(), 2, "a uses w still");
+}
