@@ -35,6 +35,36 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("node/src/node_lifecycle/pass.rs", "leases", "a lease that seems silent is read live before its node is marked"),
     ("node/src/taint_eviction/mod.rs", "nodes", "an event mapping: a change of the node enqueues its pods"),
     (
+        "storage/src/persistentvolume_attach_detach/event_mapping.rs",
+        "volumes",
+        "an event mapping: without the volume, the attachment is found by its name",
+    ),
+    (
+        "storage/src/persistentvolume_attach_detach/pods.rs",
+        "pods",
+        "the object of the key, which is not reconciled while it cannot be decoded",
+    ),
+    (
+        "storage/src/persistentvolume_attach_detach/volumes.rs",
+        "pods",
+        "no event is recorded on a pod that cannot be decoded",
+    ),
+    (
+        "storage/src/persistentvolume_attach_detach/world.rs",
+        "claims",
+        "the pod waits while its claim cannot be decoded, and a volume that it has is not detached",
+    ),
+    (
+        "storage/src/persistentvolume_attach_detach/world.rs",
+        "drivers",
+        "a driver that cannot be decoded counts as one that needs attachments, as one that is absent",
+    ),
+    (
+        "storage/src/persistentvolume_attach_detach/world.rs",
+        "volumes",
+        "the pod waits while its volume cannot be decoded, and a volume that it has is not detached",
+    ),
+    (
         "storage/src/persistentvolume_binder/provision.rs",
         "nodes",
         "a volume is provisioned on no node that cannot be decoded: the claim is retried",
@@ -53,6 +83,12 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("storage/src/persistentvolume_binder/world.rs", "volumes", "the claim waits while its volume cannot be decoded"),
     ("storage/src/selinux_warning/reconcile.rs", "pods", "no event is recorded on a pod that cannot be decoded"),
     // Maps with the name of an informer.
+    ("storage/src/persistentvolume_attach_detach/actual.rs", "attachments", "a map"),
+    ("storage/src/persistentvolume_attach_detach/observe.rs", "attachments", "a map"),
+    ("storage/src/persistentvolume_attach_detach/observe.rs", "nodes", "a map"),
+    ("storage/src/persistentvolume_attach_detach/state.rs", "volumes", "a map"),
+    ("storage/src/persistentvolume_attach_detach/volumes.rs", "attachments", "a map"),
+    ("storage/src/persistentvolume_attach_detach/volumes.rs", "nodes", "a map"),
     ("storage/src/persistentvolume_binder/waiting.rs", "claims", "a map"),
     ("storage/src/selinux_warning/uses.rs", "pods", "a map"),
     ("apps/src/pod_garbage_collector/plan.rs", "nodes", "a map"),

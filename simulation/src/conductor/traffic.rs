@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::Method;
 use kcm_sandbox_apiserver::{ConnectionLost, Exchanged};
 use serde_json::Value;
 
