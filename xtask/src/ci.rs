@@ -17,8 +17,8 @@ use crate::{control_plane, e2e, parity, simulate, step, upstream_tests};
 /// The workspace with all targets, and with the example host that runs beside the built-in controllers.
 const WHOLE: [&str; 3] = ["--workspace", "--all-targets", "--features=kcm-example-hello-host/builtin"];
 
-/// Time for the searches of all scenarios together.
-const SEARCH_MINUTES: u64 = 5;
+/// Number of runs of each scenario.
+const SEARCH_RUNS: u32 = 30;
 
 /// Number of checks and scenarios that a run has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +64,7 @@ fn steps(extent: Extent, times: &mut Times) -> Result<()> {
         step::run(step::cargo(["test", "--workspace"]).arg(WHOLE[2]).env("WORKSPACE_IS_BUILT", "1"))
     })?;
     // Not in the profile of long searches, whose build takes longer than the search.
-    times.step("searches of schedules", || simulate::within(SEARCH_MINUTES, WHOLE[2]))?;
+    times.step("searches of schedules", || simulate::each(SEARCH_RUNS, WHOLE[2]))?;
     times.step("control plane", control_plane::build)?;
     // The table stands before the suite on a control plane, so that the suite's closing line is the last one.
     match extent {

@@ -41,7 +41,9 @@ impl Table {
                 "not yet" => Expected::NotYet,
                 "without controller" => Expected::WithoutController,
                 other => {
-                    anyhow::bail!("{other:?} is not one of `passes`, `cannot judge`, `not yet` and `without controller`")
+                    anyhow::bail!(
+                        "{other:?} is not one of `passes`, `cannot judge`, `not yet` and `without controller`"
+                    )
                 }
             };
             ensure!((expected == Expected::Passes) == reason.is_empty(), "{test}: what does not pass has a reason");
