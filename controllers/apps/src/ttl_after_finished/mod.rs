@@ -10,7 +10,8 @@
 //!
 //! # Guarantees
 //! - A Job has finished at the transition time of its first condition `Complete` or `Failed` that is true.
-//! - A Job is deleted only after a live read in the same reconcile has shown that its time to live is over.
+//! - A Job is deleted only after a live read in the same reconcile has shown that its time to live is over, and only in the
+//!   version that was read.
 //! - The deletion is in the foreground: the pods of the Job are deleted first.
 //! - A Job that finished in the future, by a clock that is ahead, is kept for its time to live from then on. A clock that is
 //!   set back defers deletions; no Job is deleted twice.
@@ -26,6 +27,7 @@
 //! | --- | --- | --- |
 //! | A finished Job without a finish time is not retried until it changes. | It is retried. | Only a change helps. |
 //! | A Job that does not exist when it is deleted is no error, and not observed in the metric. | It is an error, and retried. | There is nothing to delete. |
+//! | A Job whose time to live is prolonged while its deletion is on its way is kept. | It is deleted. | A deletion cannot be undone. |
 //! | A Job that finished in the future is not logged. | It is logged in each sync. | `explain` shows the time until which it is kept. |
 
 mod event_mapping;

@@ -24,7 +24,9 @@ impl ReconcileObject<Job> for Reconciler {
         // The time to live may have been changed since the cache was filled, and a deletion cannot be undone.
         let Some(live) = session.live::<Job>(&cached.metadata.key).await? else { return Ok(()) };
         let Some(expired_at) = decide(&live, session)? else { return Ok(()) };
-        if session.delete(&live, Delete::foreground()).await? == Deleted::Accepted {
+        // It may still be changed while the deletion is on its way.
+        let of_version = Delete::foreground().at_version(&live.metadata.resource_version);
+        if session.delete(&live, of_version).await? == Deleted::Accepted {
             tracing::info!("Deleted job");
             self.deletion_delay.observe(session.now().duration_since(expired_at).as_secs_f64());
         }

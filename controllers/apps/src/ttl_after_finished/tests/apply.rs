@@ -72,15 +72,30 @@ async fn a_job_is_deleted_in_the_foreground_after_a_live_read_at_the_end_of_its_
     assert_eq!(requests(&cluster), [format!("GET {path}"), format!("DELETE {path}")]);
     let body: Value = serde_json::from_str(&cluster.requests_of(NAME)[1].body).unwrap();
     let uid = &job(cluster.sandbox()).unwrap()["metadata"]["uid"];
+    let version = &body["preconditions"]["resourceVersion"];
+    assert!(version.is_string(), "{body}");
     let expected = json!({
         "kind": "DeleteOptions",
         "apiVersion": "v1",
         "propagationPolicy": "Foreground",
-        "preconditions": { "uid": uid },
+        "preconditions": { "uid": uid, "resourceVersion": version },
     });
     assert_eq!(body, expected);
     let metric = "ttl_after_finished_controller_job_deletion_duration_seconds_count 1";
     assert!(cluster.metrics().lines().any(|line| line == metric), "{}", cluster.metrics());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_whose_time_to_live_is_prolonged_while_its_deletion_is_on_its_way_is_kept() {
+    let cluster = start(with_job(completed("a", 30))).await;
+    cluster.sandbox().faults().inject(Fault::on(Verb::Delete).times(1).delay(10 * SECOND));
+    cluster.advance(35 * SECOND).await;
+    assert_eq!(requests(&cluster).len(), 2, "the deletion is on its way");
+    cluster.sandbox().patch(&JOBS, &key("a"), &json!({ "spec": { "ttlSecondsAfterFinished": 600 } })).unwrap();
+    cluster.advance(120 * SECOND).await;
+    assert!(!is_terminating(cluster.sandbox()));
+    cluster.advance(600 * SECOND).await;
+    assert!(is_terminating(cluster.sandbox()));
 }
 
 #[tokio::test(start_paused = true)]
