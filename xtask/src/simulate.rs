@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::step::{cargo, root, run, target};
 
-/// The tests with scenarios: those of controllers, and of an example, which has no module for its controller.
+/// Part of the paths of the tests with scenarios. The path of an example names no controller.
 const TESTS: &str = "tests::simulation";
 
 /// The committed record of searches, with one line for each scenario.

@@ -2,6 +2,7 @@
 //!
 //! A controller registers itself by being linked. Removing one is deleting its folder and its line here.
 
+mod fresh_discovery;
 pub mod garbage_collector;
 pub mod namespace;
 pub mod resourcequota;

@@ -57,7 +57,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     (
         "storage/src/persistentvolume_attach_detach/world.rs",
         "drivers",
-        "a driver that cannot be decoded counts as one that needs attachments, as one that is absent",
+        "a driver that cannot be decoded needs attachments, as without the object of the driver",
     ),
     (
         "storage/src/persistentvolume_attach_detach/world.rs",

@@ -32,6 +32,14 @@ pub use every_loop::{
 };
 pub use story::Story;
 
+/// The rules of every loop that deletes single objects.
+pub const EVERY_LOOP: &[Invariant] = &[
+    deletions_carry_the_uid,
+    metadata_of_users_is_kept,
+    observed_generation_never_falls,
+    statuses_change_nothing_else,
+];
+
 /// The result of a rule.
 pub type Held = Result<(), Violation>;
 

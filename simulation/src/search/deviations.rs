@@ -18,7 +18,7 @@ pub(crate) const fn order(by: By, seed: u32) -> What {
 
 /// Returns the perturbations that a real cluster can show at an anchor.
 ///
-/// Those of machines and of the rest of the cluster are [`rare_deviations`].
+/// [`rare_deviations`] has the perturbations of machines and of the rest of the cluster.
 pub(crate) fn deviations(anchor: &Anchor, nature: Nature, scenario: &Scenario) -> Vec<What> {
     let conflict = (nature == Nature::GuardedWrite).then_some(What::Fail { moment: Moment::Before, code: 409 });
     let acts = || scenario.acts.iter().map(|(name, _)| What::Act(name.clone()));

@@ -1,21 +1,15 @@
 //! The resource of a migration in discovery.
 
-use std::time::Duration;
-
 use jiff::{SignedDuration, Timestamp};
 use kcm_framework::client::ApiError;
 use kcm_framework::discovery::{Discovery, Resources, ServedResource};
 use kcm_framework::{Class, ReconcileError};
-use parking_lot::Mutex;
-use tokio::time::Instant;
 
 use super::view::{GroupResource, MigrationView};
+use crate::fresh_discovery::FreshDiscovery;
 
 /// The time for which a new resource may be missing in discovery, after the creation of the migration.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(1);
-
-/// The least time between two reads of discovery because of a missing resource.
-const REFRESH_AFTER: Duration = Duration::from_secs(10);
 
 /// The verbs that a migration needs.
 const VERBS: [&str; 3] = ["update", "patch", "list"];
@@ -33,13 +27,12 @@ pub(super) enum Missing {
 
 /// Finds resources in discovery.
 pub(super) struct Lookup {
-    discovery: Discovery,
-    read_at: Mutex<Option<Instant>>,
+    discovery: FreshDiscovery,
 }
 
 impl Lookup {
     pub(super) fn new(discovery: Discovery) -> Self {
-        Self { discovery, read_at: Mutex::default() }
+        Self { discovery: FreshDiscovery::new(discovery) }
     }
 
     /// Finds the resource of a migration. Reads discovery anew if the snapshot lacks it, or the verbs that it needs.
@@ -52,25 +45,12 @@ impl Lookup {
         if let Some(found) = find(&self.discovery.resources(), &named).filter(is_migratable) {
             return Ok(Ok(found));
         }
-        if !self.may_read() {
-            return Ok(Err(Missing::Perhaps));
-        }
-        let resources = self.discovery.fresh().await?;
+        let Some(resources) = self.discovery.fresh().await? else { return Ok(Err(Missing::Perhaps)) };
         Ok(match find(&resources, &named) {
             Some(found) => Ok(found),
             None if is_young(migration, now) || is_broken(&resources, &named) => Err(Missing::Perhaps),
             None => Err(Missing::Certainly),
         })
-    }
-
-    fn may_read(&self) -> bool {
-        let now = Instant::now();
-        let mut read_at = self.read_at.lock();
-        let may_read = read_at.is_none_or(|at| now.duration_since(at) > REFRESH_AFTER);
-        if may_read {
-            *read_at = Some(now);
-        }
-        may_read
     }
 }
 

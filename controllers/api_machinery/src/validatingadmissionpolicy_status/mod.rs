@@ -26,8 +26,8 @@
 //! - At rest nothing is requested.
 //!
 //! # What it does not do
-//! It does not check match conditions and audit annotations, as upstream. The API server enforces policies whatever the
-//! warnings.
+//! As upstream, it does not check match conditions and audit annotations. Warnings do not keep the API server from enforcing
+//! a policy.
 //!
 //! # Differences from upstream
 //! Upstream is `pkg/controller/validatingadmissionpolicystatus` and the package `validating` of the API server's
@@ -66,12 +66,13 @@ use futures::FutureExt as _;
 use kcm_framework::config::{Section, Setting, Workers};
 use kcm_framework::workqueue::Priority;
 use kcm_framework::{BoxError, ControllerContext, ControllerDescriptor, Loops, Source};
-use parking_lot::Mutex;
 
 use event_mapping::key_for_policy;
 use reconcile::Reconciler;
 use schemas::Schemas;
 use unresolved::Memory;
+
+use crate::fresh_discovery::FreshDiscovery;
 
 const SECTION: Section =
     Section::new("Validatingadmissionpolicy-status-controller", "ValidatingAdmissionPolicyStatusController");
@@ -95,10 +96,9 @@ fn init(context: &ControllerContext) -> Result<Loops, BoxError> {
     let informer = policies.primary_with(Source::known().resync(), key_for_policy);
     let discovery = context.discovery().clone();
     let reconciler = Reconciler {
-        discovery: discovery.clone(),
+        discovery: FreshDiscovery::new(discovery.clone()),
         schemas: Arc::clone(&schemas),
         memory: Arc::clone(&memory),
-        refreshed: Mutex::default(),
     };
     let clock = Arc::clone(context.clock());
     let changes = discovery.changes();

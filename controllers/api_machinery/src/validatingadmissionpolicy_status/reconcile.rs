@@ -2,13 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use kcm_framework::api::ObjectKey;
-use kcm_framework::discovery::{Discovery, Resources};
+use kcm_framework::discovery::Resources;
 use kcm_framework::{ReconcileError, ReconcileObject, Session, async_trait};
-use parking_lot::Mutex;
-use tokio::time::Instant;
 
 use super::apply::apply_status;
 use super::kinds::{Checked, Kind, Lookup, Role, Rule, kinds_of};
@@ -18,16 +15,13 @@ use super::schemas::{Found, Schemas};
 use super::status::is_due;
 use super::unresolved::{Memory, MissingSchemas, Unresolved};
 use super::warnings::{CheckedKind, Params, Warning, equal_but_for_digits};
-
-/// The least time between two reads of discovery because of unknown resources.
-const REFRESH_AFTER: Duration = Duration::from_secs(10);
+use crate::fresh_discovery::FreshDiscovery;
 
 /// Reconciles policies whose spec is new, or whose kinds can be resolved now.
 pub(super) struct Reconciler {
-    pub(super) discovery: Discovery,
+    pub(super) discovery: FreshDiscovery,
     pub(super) schemas: Arc<Schemas>,
     pub(super) memory: Arc<Memory>,
-    pub(super) refreshed: Mutex<Option<Instant>>,
 }
 
 /// A policy after its check.
@@ -85,20 +79,10 @@ impl Reconciler {
             kinds_of(rules, |resource| -> Lookup { kinds_for(&discovered, resource) }, || {})
         };
         let checked = find(&self.discovery.resources());
-        if !is_due || checked.unknown.is_empty() || !self.may_refresh() {
+        if !is_due || checked.unknown.is_empty() {
             return Ok(checked);
         }
-        Ok(find(&*self.discovery.fresh().await?))
-    }
-
-    fn may_refresh(&self) -> bool {
-        let now = Instant::now();
-        let mut refreshed = self.refreshed.lock();
-        let may_refresh = refreshed.is_none_or(|at| now.duration_since(at) > REFRESH_AFTER);
-        if may_refresh {
-            *refreshed = Some(now);
-        }
-        may_refresh
+        Ok(self.discovery.fresh().await?.map_or(checked, |resources| find(&resources)))
     }
 
     async fn check(

@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use kcm_simulation::rules::{
-    deletions_carry_the_uid, metadata_of_users_is_kept, observed_generation_never_falls, statuses_change_nothing_else,
-    text,
-};
+use kcm_simulation::rules::{EVERY_LOOP, text};
 use kcm_simulation::{History, Invariant, Scenario};
 use kcm_testing::TestEnvironment;
 use kcm_testing::sandbox::{NAMESPACES, NODES, PODS, Sandbox};
@@ -16,18 +13,10 @@ use super::key;
 /// The namespace of pods.
 pub(crate) const NAMESPACE: &str = "shop";
 
-/// The rules of every loop.
-const RULES: &[Invariant] = &[
-    deletions_carry_the_uid,
-    metadata_of_users_is_kept,
-    observed_generation_never_falls,
-    statuses_change_nothing_else,
-];
-
 /// A scenario in an environment, under the rules of every loop and these.
 pub(crate) fn scenario(name: &str, environment: &TestEnvironment, rules: &[Invariant]) -> Scenario {
     let scenario = Scenario::new(name, environment).object(&NAMESPACES, json!({ "metadata": { "name": NAMESPACE } }));
-    rules.iter().chain(RULES).fold(scenario, |scenario, rule| scenario.invariant(*rule))
+    rules.iter().chain(EVERY_LOOP).fold(scenario, |scenario, rule| scenario.invariant(*rule))
 }
 
 /// Sets an annotation of all nodes.

@@ -2,27 +2,17 @@
 
 use kcm_framework::ControllerDescriptor;
 use kcm_framework::api::{ObjectKey, Resource};
-use kcm_simulation::rules::{
-    deletions_carry_the_uid, metadata_of_users_is_kept, observed_generation_never_falls, statuses_change_nothing_else,
-};
+use kcm_simulation::rules::EVERY_LOOP;
 use kcm_simulation::{Invariant, Scenario};
 use kcm_testing::TestEnvironment;
 use kcm_testing::sandbox::{NAMESPACES, Sandbox};
 use serde_json::json;
 
-/// The rules of every loop.
-const RULES: &[Invariant] = &[
-    deletions_carry_the_uid,
-    metadata_of_users_is_kept,
-    observed_generation_never_falls,
-    statuses_change_nothing_else,
-];
-
 /// A scenario with a controller and the namespace of the tests, under the rules of every loop and these.
 pub(crate) fn scenario(name: &str, controller: ControllerDescriptor, rules: &[Invariant]) -> Scenario {
     let scenario = Scenario::new(name, &TestEnvironment::new([controller]))
         .object(&NAMESPACES, json!({ "metadata": { "name": "shop" } }));
-    rules.iter().chain(RULES).fold(scenario, |scenario, rule| scenario.invariant(*rule))
+    rules.iter().chain(EVERY_LOOP).fold(scenario, |scenario, rule| scenario.invariant(*rule))
 }
 
 /// Sets an annotation of an object, if it exists.

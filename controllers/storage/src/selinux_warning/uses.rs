@@ -27,7 +27,7 @@ impl Use {
     /// Returns the label and the policy that apply to a volume.
     ///
     /// # Upstream
-    /// `syncVolume` and `GetMountSELinuxLabel`: a Pod that does not mount with a label is as one that relabels.
+    /// `syncVolume` and `GetMountSELinuxLabel`: a Pod that does not mount with a label counts as relabelling.
     pub(super) fn new(label: &str, policy: Option<&str>, is_mountable: bool) -> Self {
         let is_mounted = is_mountable && policy != Some(RECURSIVE);
         let label = if is_mounted { label } else { "" };

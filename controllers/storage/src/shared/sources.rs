@@ -11,7 +11,7 @@ pub(crate) struct Sources {
     iscsi: Option<Iscsi>,
 }
 
-    /// A volume of a CSI driver, by the name of the driver.
+/// A volume of a CSI driver, by the name of the driver.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Csi {

@@ -37,7 +37,7 @@ fn reported(quota: &Value) -> Value {
     json!({ "pods": count("pods"), "cpu": cpu.unwrap_or(-1), "maps": count("configmaps") })
 }
 
-/// D14.1: at rest, the usage is the sum over the store, and the limits are those of the spec.
+/// D14.1: at rest, the usage is the sum over the store, and the limits are the limits in the spec.
 fn counts_the_store_at_rest(history: &History) -> Held {
     let end = history.end();
     for quota in of(&end, &RESOURCE_QUOTAS) {

@@ -123,6 +123,18 @@ async fn has_conflicts(cluster: &TestCluster, what: &str, number: usize) {
 
 const NONE: [&str; 0] = [];
 
+/// Starts with the Pods `a` and `b`, whose labels of one volume conflict.
+async fn start_with_conflict() -> TestCluster {
+    let cluster = start().await;
+    let sandbox = cluster.sandbox();
+    create_driver(sandbox, true);
+    create_volume(sandbox);
+    create(sandbox, pod("a", "s0:c1", &of_claim()));
+    create(sandbox, pod("b", "s0:c2", &of_claim()));
+    has_conflicts(&cluster, "they conflict", 2).await;
+    cluster
+}
+
 #[tokio::test(start_paused = true)]
 async fn se_1_to_11_two_pods_with_different_levels_are_warned_until_one_ends() {
     let cluster = start().await;
@@ -152,13 +164,8 @@ async fn se_1_to_11_two_pods_with_different_levels_are_warned_until_one_ends() {
 
 #[tokio::test(start_paused = true)]
 async fn se_1_a_deleted_pod_leaves_and_its_successor_is_another_pod() {
-    let cluster = start().await;
+    let cluster = start_with_conflict().await;
     let sandbox = cluster.sandbox();
-    create_driver(sandbox, true);
-    create_volume(sandbox);
-    create(sandbox, pod("a", "s0:c1", &of_claim()));
-    create(sandbox, pod("b", "s0:c2", &of_claim()));
-    has_conflicts(&cluster, "they conflict", 2).await;
     sandbox.delete_now(&PODS, &key("b")).unwrap();
     has_conflicts(&cluster, "b was deleted", 0).await;
     sandbox.faults().hold_watches(&PODS);
@@ -301,13 +308,7 @@ async fn se_5_an_inline_volume_of_a_migrated_plugin_is_read_live_until_it_succee
 
 #[tokio::test(start_paused = true)]
 async fn a_new_manager_finds_the_same_conflicts() {
-    let cluster = start().await;
-    let sandbox = cluster.sandbox();
-    create_driver(sandbox, true);
-    create_volume(sandbox);
-    create(sandbox, pod("a", "s0:c1", &of_claim()));
-    create(sandbox, pod("b", "s0:c2", &of_claim()));
-    has_conflicts(&cluster, "they conflict", 2).await;
+    let cluster = start_with_conflict().await;
     let before = series(&cluster);
     cluster.kill();
     cluster.watches(&[CLAIMS, DRIVERS, PODS, VOLUMES]).await;
